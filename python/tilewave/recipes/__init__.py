@@ -8,21 +8,11 @@ from tilewave.recipes.images import cost_distance, distance_transform, eikonal, 
 from tilewave.recipes.markov import backward, forward, viterbi
 from tilewave.tracebacks import doors
 
+# fmt: off
 __all__ = [
-    "align",
-    "backward",
-    "cost_distance",
-    "distance_transform",
-    "dtw",
-    "edit_distance",
-    "eikonal",
-    "ema",
-    "forward",
-    "integral_image",
-    "lfilter",
-    "sosfilt",
-    "tridiagonal",
-    "viterbi",
+    "align", "backward", "cost_distance", "distance_transform", "dtw", "edit_distance", "eikonal", "ema", "forward",
+    "integral_image", "lfilter", "sosfilt", "tridiagonal", "viterbi",
 ]
+# fmt: on
 
 doors([sys.modules[__name__]])

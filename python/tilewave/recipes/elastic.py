@@ -15,11 +15,9 @@ from tilewave.nests.doors.run import run
 from tilewave.recipes import given
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
-    from tilewave.field.field import Field
+    from tilewave.recipes.given import Given
 
 #: So many pairs share the vectors, lanes and ranks; fewer run one after another, each with all of these.
 LEAST_BATCH = 8
@@ -86,9 +84,7 @@ def _pair(call, names, dims, kinds):
 
 
 @collective("tw.recipes.dtw", whole=True)
-def dtw(
-    x: npt.ArrayLike | Field, y: npt.ArrayLike | Field, *, window: int | None = None, context: Context | None = None
-) -> Collective[Any]:
+def dtw(x: Given, y: Given, *, window: int | None = None, context: Context | None = None) -> Collective[Any]:
     """Find the distance of time series by dynamic time warping, as ``tslearn.metrics.dtw`` does; collective.
 
     Parameters
@@ -158,9 +154,7 @@ def _letters(call, a, b):
 
 
 @collective("tw.recipes.edit_distance", whole=True)
-def edit_distance(
-    a: str | bytes | npt.ArrayLike | Field, b: str | bytes | npt.ArrayLike | Field, *, context: Context | None = None
-) -> Collective[Any]:
+def edit_distance(a: str | bytes | Given, b: str | bytes | Given, *, context: Context | None = None) -> Collective[Any]:
     """Count the fewest insertions, deletions and replacements between sequences, Levenshtein's distance; collective.
 
     Parameters
@@ -191,8 +185,8 @@ def edit_distance(
 
 @collective("tw.recipes.align", whole=True)
 def align(
-    a: str | bytes | npt.ArrayLike | Field,
-    b: str | bytes | npt.ArrayLike | Field,
+    a: str | bytes | Given,
+    b: str | bytes | Given,
     *,
     scores: tuple[float, float] | Array,
     gap: float,

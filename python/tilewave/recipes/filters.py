@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
+    from tilewave.recipes.given import Given
 
 INDICES = "ijklmn"
 #: Coefficients of one filter, at most: each has an array that the nest keeps a window of.
@@ -59,7 +60,7 @@ def _coefficients(call, name, values):
 
 @collective("tw.recipes.lfilter", whole=True)
 def lfilter(
-    b: npt.ArrayLike, a: npt.ArrayLike, x: npt.ArrayLike | Field, axis: int = -1, *, context: Context | None = None
+    b: npt.ArrayLike, a: npt.ArrayLike, x: Given, axis: int = -1, *, context: Context | None = None
 ) -> Collective[Array | Field]:
     """Filter along an axis with an IIR or FIR filter, as ``scipy.signal.lfilter`` does; collective.
 
@@ -125,7 +126,7 @@ def _filtered(nest, states, x, axis, dtype, scalars, context):
 
 @collective("tw.recipes.sosfilt", whole=True)
 def sosfilt(
-    sos: npt.ArrayLike, x: npt.ArrayLike | Field, axis: int = -1, *, context: Context | None = None
+    sos: npt.ArrayLike, x: Given, axis: int = -1, *, context: Context | None = None
 ) -> Collective[Array | Field]:
     """Filter along an axis with sections of second order, as ``scipy.signal.sosfilt`` does; collective.
 
@@ -180,12 +181,7 @@ def _sections(dims, axis, count):
 
 @collective("tw.recipes.ema", whole=True)
 def ema(
-    x: npt.ArrayLike | Field,
-    alpha: float,
-    groups: npt.ArrayLike | None = None,
-    axis: int = -1,
-    *,
-    context: Context | None = None,
+    x: Given, alpha: float, groups: npt.ArrayLike | None = None, axis: int = -1, *, context: Context | None = None
 ) -> Collective[Array | Field]:
     """Compute exponential moving averages, as ``pandas.Series.ewm(alpha=alpha, adjust=False).mean()``; collective.
 
@@ -219,42 +215,33 @@ def ema(
             "number or text for each element of x, which has one dimension"
         )
     yield f"{given.text_of(x)}, alpha {alpha}, axis {axis}, groups {labels is not None}"
-    dtype, weights = given.floats(x), {"alpha": alpha, "rest": 1 - alpha}
+    dtype, weights, dims = given.floats(x), {"alpha": alpha, "rest": 1 - alpha}, len(x.shape)
     if labels is None:
         y = given.copied(x, dtype, context)
-        if len(x.shape) and x.shape[axis] > 1:
-            run(_means(len(x.shape), axis), y=y, **weights, context=context)
+        if x.shape[axis] > 1 and np.prod(x.shape):
+            run(_means(dims, axis), y=y, **weights, context=context)
         return given.as_given(y, x)
     order = np.argsort(labels, kind="stable")
     first = np.r_[True, labels[order][1:] != labels[order][:-1]][: len(order)]
     y = field(given.whole(x, dtype)[order], context=context)
     if len(order) > 1:
-        run(_grouped(), y=y, first=first, **weights, context=context)
+        run(_means(dims, axis, "first"), y=y, first=first, **weights, context=context)
     found = np.empty(x.shape, dtype)
     found[order] = y[...]
     return given.from_array(found, context, x)
 
 
 @functools.cache
-def _means(dims, axis):
+def _means(dims, axis, *first):
     here, before = at(dims, axis), at(dims, axis, -1)
-    return made("ema", ["y"], dims, [f"y[{here}] = rest * y[{before}] + alpha * y[{here}]"], ["alpha", "rest"])
-
-
-@functools.cache
-def _grouped():
-    lines = ["if not first[i]:", "    y[i] = rest * y[i-1] + alpha * y[i]"]
-    return made("ema_by_group", ["y", "first"], 1, lines, ["alpha", "rest"])
+    lines = [f"y[{here}] = rest * y[{before}] + alpha * y[{here}]"]
+    lines = ["if not first[i]:", f"    {lines[0]}"] if first else lines
+    return made("ema", ["y", *first], dims, lines, ["alpha", "rest"])
 
 
 @collective("tw.recipes.tridiagonal", whole=True)
 def tridiagonal(
-    lower: npt.ArrayLike | Field,
-    diagonal: npt.ArrayLike | Field,
-    upper: npt.ArrayLike | Field,
-    rhs: npt.ArrayLike | Field,
-    *,
-    context: Context | None = None,
+    lower: Given, diagonal: Given, upper: Given, rhs: Given, *, context: Context | None = None
 ) -> Collective[Any]:
     """Solve tridiagonal systems, one for each column, by Thomas's algorithm; collective.
 
@@ -279,7 +266,8 @@ def tridiagonal(
 
     Notes
     -----
-    Without pivoting, as ``dgtsv`` has it not for diagonally dominant systems: a pivot of 0 gives infinities or NaNs.
+    Without pivoting, for systems that are diagonally dominant or positive definite: a pivot of 0 gives infinities or
+    NaNs.
     """
     names = {"lower": lower, "diagonal": diagonal, "upper": upper, "rhs": rhs}
     names = {name: given.values("tridiagonal", name, each) for name, each in names.items()}

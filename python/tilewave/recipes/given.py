@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -11,6 +12,12 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field.create import field
 from tilewave.field.field import Field
 from tilewave.field.values import require_no_mask
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: What recipes take: what NumPy takes for an array, the same on every rank, or a field.
+Given: TypeAlias = "npt.ArrayLike | Field"
 
 _ALLOWED = "a field, or a NumPy array that is the same on every rank"
 

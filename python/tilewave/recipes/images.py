@@ -21,18 +21,17 @@ from tilewave.recipes.filters import INDICES, at, made
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
     from tilewave.field.field import Field
+    from tilewave.recipes.given import Given
 
 #: Times that all directions are swept, at most: more than paths through mazes of thousands of points turn.
 MOST_SWEEPS = 100_000
 
 
 @collective("tw.recipes.integral_image", whole=True)
-def integral_image(image: npt.ArrayLike | Field, *, context: Context | None = None) -> Collective[Array | Field]:
+def integral_image(image: Given, *, context: Context | None = None) -> Collective[Array | Field]:
     """Sum all elements up to each one, a summed-area table, as ``skimage.transform.integral_image``; collective.
 
     Parameters
@@ -133,11 +132,7 @@ def _neighbours(dims):
 
 @collective("tw.recipes.cost_distance", whole=True)
 def cost_distance(
-    cost: npt.ArrayLike | Field,
-    sources: npt.ArrayLike | Field,
-    spacing: float | Sequence[float] = 1.0,
-    *,
-    context: Context | None = None,
+    cost: Given, sources: Given, spacing: float | Sequence[float] = 1.0, *, context: Context | None = None
 ) -> Collective[Array | Field]:
     """Find the least cost of paths from sources to each element, as ``skimage.graph.MCP_Geometric``; collective.
 
@@ -193,11 +188,7 @@ def _paths(dims):
 
 @collective("tw.recipes.eikonal", whole=True)
 def eikonal(
-    speed: npt.ArrayLike | Field,
-    sources: npt.ArrayLike | Field,
-    spacing: float | Sequence[float] = 1.0,
-    *,
-    context: Context | None = None,
+    speed: Given, sources: Given, spacing: float | Sequence[float] = 1.0, *, context: Context | None = None
 ) -> Collective[Array | Field]:
     """Find first arrival times of a front, ``|grad T| = 1 / speed``, as ``skfmm.travel_time`` does; collective.
 
@@ -266,7 +257,7 @@ def _front(dims):
 
 @collective("tw.recipes.distance_transform", whole=True)
 def distance_transform(
-    image: npt.ArrayLike | Field, spacing: float | Sequence[float] = 1.0, *, context: Context | None = None
+    image: Given, spacing: float | Sequence[float] = 1.0, *, context: Context | None = None
 ) -> Collective[Array | Field]:
     """Find the Euclidean distance to the nearest 0, as ``scipy.ndimage.distance_transform_edt`` does; collective.
 
@@ -291,25 +282,34 @@ def distance_transform(
 
     Notes
     -----
-    Squares are minimised along one axis after the other, so that an element costs as many operations as the axes have
-    elements.
+    Two passes along the first axis; squares are minimised along one other axis after the other, each of which costs an
+    element as many operations as the axis has elements.
     """
     image = _grid("distance_transform", "image", image)
     dims = len(image.shape)
     spacing = _spacing("distance_transform", spacing, dims)
     yield f"{given.text_of(image)}, spacing {spacing}"
-    squares = np.where(given.whole(image) != 0, np.inf, 0.0)
-    for axis, n in enumerate(image.shape):
+    steps = field(np.where(given.whole(image) != 0, np.inf, 0.0), context=context)  # along the first axis
+    if image.shape[0] > 1:
+        for offset, reverse in ((-1, ()), (1, ("i",))):
+            run(_steps(dims, offset), S=steps, reverse=reverse, context=context)
+    squares = (spacing[0] * np.asarray(steps[...])) ** 2
+    for axis in range(1, dims):
         D = field(image.shape, context=context)
-        run(_nearest(dims, axis), D=D, G=squares, n=n, h=spacing[axis], context=context)
-        squares = D
-    return given.from_array(np.sqrt(np.asarray(squares[...])), context, image)
+        run(_nearest(dims, axis), D=D, G=squares, n=image.shape[axis], h=spacing[axis], context=context)
+        squares = np.asarray(D[...])
+    return given.from_array(np.sqrt(squares), context, image)
+
+
+@functools.cache
+def _steps(dims, offset):
+    here = at(dims, 0)
+    return made("steps", ["S"], dims, [f"S[{here}] = min(S[{here}], S[{at(dims, 0, offset)}] + 1)"])
 
 
 @functools.cache
 def _nearest(dims, axis):
-    index = INDICES[axis]
-    there = at(dims, axis).replace(index, "q")
+    index, here = INDICES[axis], at(dims, axis)
     step = f"(h * ({index} - q))"
-    lines = [f"D[{at(dims, axis)}] = min(G[{there}] + {step} * {step} for q in range(n))"]
+    lines = [f"D[{here}] = min(G[{here.replace(index, 'q')}] + {step} * {step} for q in range(n))"]
     return made("distance_transform", ["D", "G"], dims, lines, ["n", "h"])

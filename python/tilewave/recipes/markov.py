@@ -16,11 +16,9 @@ from tilewave.nests.doors.run import run
 from tilewave.recipes import given
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
-    from tilewave.field.field import Field
+    from tilewave.recipes.given import Given
 
 
 def _checked(call, likelihood, transition, start):
@@ -81,11 +79,7 @@ def _run(name, first, E, T, context, **more):
 
 @collective("tw.recipes.viterbi", whole=True)
 def viterbi(
-    log_likelihood: npt.ArrayLike | Field,
-    log_transition: npt.ArrayLike | Field,
-    log_start: npt.ArrayLike | Field | None = None,
-    *,
-    context: Context | None = None,
+    log_likelihood: Given, log_transition: Given, log_start: Given | None = None, *, context: Context | None = None
 ) -> Collective[Any]:
     """Find the most likely states of a hidden Markov model, as ``hmmlearn``'s ``decode`` does; collective.
 
@@ -127,11 +121,7 @@ def viterbi(
 
 @collective("tw.recipes.forward", whole=True)
 def forward(
-    log_likelihood: npt.ArrayLike | Field,
-    log_transition: npt.ArrayLike | Field,
-    log_start: npt.ArrayLike | Field | None = None,
-    *,
-    context: Context | None = None,
+    log_likelihood: Given, log_transition: Given, log_start: Given | None = None, *, context: Context | None = None
 ) -> Collective[Array]:
     """Compute the forward probabilities of a hidden Markov model; collective.
 
@@ -159,9 +149,7 @@ def forward(
 
 
 @collective("tw.recipes.backward", whole=True)
-def backward(
-    log_likelihood: npt.ArrayLike | Field, log_transition: npt.ArrayLike | Field, *, context: Context | None = None
-) -> Collective[Array]:
+def backward(log_likelihood: Given, log_transition: Given, *, context: Context | None = None) -> Collective[Array]:
     """Compute the backward probabilities of a hidden Markov model; collective.
 
     Parameters

@@ -108,7 +108,8 @@ def test_scores_of_alignments(ranks, mode, seed):
         start = gap + int(rng.integers(0, 4)) if rng.integers(2) else None
         if floats:
             scores, gap = scores * 0.5, gap * 0.25  # sums are exact
-        wanted = [plain_align(x, y, scores, gap, gap if start is None else start, mode == "local") for x, y in zip(a, b)]
+        opened = gap if start is None else start
+        wanted = [plain_align(x, y, scores, gap, opened, mode == "local") for x, y in zip(a, b)]
 
         def body(context):
             options = {"scores": scores, "gap": gap, "gap_open": start, "mode": mode, "context": context}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from local_ranks import results_of
+from local_ranks import refused_on_all, results_of
 
 import tilewave as tw
 from tilewave import recipes
@@ -121,3 +121,18 @@ def test_what_filters_refuse():
     refused("ema: alpha: given 1.5", lambda: recipes.ema([1.0], 1.5))
     refused("ema: groups: given shape", lambda: recipes.ema([1.0, 2.0], 0.5, [1]))
     refused("tridiagonal: lower: given shape", lambda: recipes.tridiagonal([1.0], [1.0] * 2, [1.0] * 2, [1.0] * 2))
+    refused("allowed: a NumPy array of finite numbers", lambda: recipes.lfilter([np.nan], [1.0], [1.0]))
+    x = np.arange(4.0)
+    for of_ranks in (
+        lambda x, context: recipes.ema(x, 0.5, context=context),
+        lambda x, context: recipes.ema(x, 0.5, [0, 1, 0, 1], context=context),
+        lambda x, context: recipes.lfilter([1.0], [1.0, 0.5], x, context=context),
+        lambda x, context: recipes.tridiagonal(x, x + 5, x, x, context=context),
+    ):
+        refused_on_all(2, lambda context: of_ranks(x + context.rank, context), "")
+    refused_on_all(2, lambda context: recipes.ema(x, 0.5 if context.rank else 2.0, context=context), "alpha: given 2.0")
+
+
+def test_means_of_nothing():
+    assert recipes.ema(np.zeros((0, 3)), 0.5).shape == recipes.ema(np.zeros((0, 3)), 0.5, axis=0).shape == (0, 3)
+    assert recipes.ema([], 0.5, []).shape == (0,)

@@ -62,7 +62,8 @@ def test_models_are_those_of_all_paths(ranks, batch, seed):
             assert np.isclose(best if not batch else best[b], max(values)), what
             total = np.logaddexp.reduce(values)
             for t in range(times):
-                np.testing.assert_allclose(np.logaddexp.reduce(forward[b][t] + backward[b][t]), total, 1e-12, err_msg=what)
+                there = np.logaddexp.reduce(forward[b][t] + backward[b][t])
+                np.testing.assert_allclose(there, total, 1e-12, err_msg=what)
             assert (backward[b][-1] == 0).all() and np.array_equal(forward[b][0], S + E[b][0])
 
 
