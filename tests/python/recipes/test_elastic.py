@@ -71,6 +71,13 @@ def test_dtw_of_pairs_and_batches(ranks, seed):
             assert np.array_equal(batch, wanted) and np.array_equal(of_fields, wanted), (seed, channels, n, m, window)
 
 
+def test_dtw_of_many_channels_and_long_rows():
+    rng = np.random.default_rng(1)
+    for n, m, pairs in ((10, 11, 1), (13, 9, 9), (40, 33, 1), (33, 40, 12)):
+        x, y = rng.random((pairs, n, 9)), rng.random((pairs, m, 9))
+        assert recipes.dtw(x, y).tolist() == [plain_dtw(a, b) for a, b in zip(x, y)]
+
+
 def test_dtw_is_that_of_its_dtype():
     x = np.linspace(0, 1, 30, dtype="f4")
     assert recipes.dtw(x, x[::-1]).dtype == "f4" and recipes.dtw(x, x[::-1].astype("f8")).dtype == "f8"
