@@ -141,6 +141,7 @@ void bind_bound(nb::module_& m) {
         .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
         .def_prop_ro("schedules", &ChainedSweep::schedules)
+        .def_prop_ro("is_one", &ChainedSweep::is_one)
         .def_prop_ro(
             "in_turn", [](const ChainedSweep& c) { return c.fusion().points > 0 ? c.fusion().repetitions : 0; },
             "Repetitions whose tiles take turns; 0: nests follow each other whole.")

@@ -40,7 +40,7 @@ Outcome CachedExecution::run(std::span<const Binding> bindings, const Programs& 
     const int threads = RoundRobin::threads_for(schedule_.lanes.size(), options.threads);
     const auto body = [&](int l) { return l >= static_cast<int>(schedule_.lanes.size()) || execution_->lane(l); };
     if (execution_->lends())
-        lanes.run_lent(threads, body, brief, options.crowded);
+        lanes.run_lent(threads, body, brief, options.crowded ? 0 : tuning::spin_s);
     else
         lanes.run(threads, body, brief);
     Outcome outcome = execution_->outcome();

@@ -40,6 +40,8 @@ public:
     const ChainFusion& fusion() const { return fusion_; }
     /// Of a repetition: one, or where a sweep has tasks, a rolling window or fields that are whole on each rank, one
     /// for each sweep. Then a rank begins a sweep when it has ended the one before, with no word to other ranks.
+    /// Whether a repetition is one schedule, of all nests.
+    bool is_one() const { return static_cast<bool>(one_.once); }
     std::size_t schedules() const { return one_.once ? 1 : sweeps_.size(); }
     std::int64_t buffer_bytes() const;
 

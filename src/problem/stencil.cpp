@@ -104,7 +104,8 @@ void check_stencil_plan(const SweepProblem& problem, const Plan& plan) {
     if (plan.storage != StorageKind::plain || plan.skew.n) refuse("allowed: storage plain and no skew");
     if (plan.slices != 1 || plan.aggregate != 1) refuse("allowed: slices 1 and aggregate 1");
     if (problem.once && plan.temporal_block > 1)
-        refuse(concat("temporal_block ", plan.temporal_block, " was, too; allowed where elements are updated in any order: 1"));
+        refuse(concat("temporal_block ", plan.temporal_block,
+                      " was, too; allowed where elements are updated in any order: 1"));
 }
 
 }  // namespace tilewave

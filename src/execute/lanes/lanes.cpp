@@ -13,7 +13,6 @@
 
 #include "core/clock.hpp"
 #include "execute/lanes/cpu_set.hpp"
-#include "execute/tuning.hpp"
 #include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
@@ -50,7 +49,8 @@ struct Lanes::Pool {
     // The caller writes these, then invites those that work; it leaves run() only when all turns are over. A worker
     // reads them only while it is inside.
     const std::function<bool(int)>* body = nullptr;
-    std::atomic<bool> failed{false}, crowded{false};
+    std::atomic<bool> failed{false};
+    std::atomic<double> spin_s{0};
     std::exception_ptr error;  // of the first lane that failed, whichever that is
     std::atomic<bool> stop{false};
     pid_t process = getpid();
@@ -82,10 +82,10 @@ struct Lanes::Pool {
     // Until its turn is over.
     void take_part(int lane, std::atomic<unsigned>& turn, unsigned invitation) {
         const unsigned number = number_of(invitation);
-        Backoff backoff(crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
-        const double begin = crowded ? 0 : now_s();
+        const double spins = spin_s, end = spins > 0 ? now_s() + spins : 0;
+        Backoff backoff(spins > 0 ? Backoff::Kind::dedicated : Backoff::Kind::shared);
         for (;; backoff.pause()) {
-            if (backoff.yielding() && now_s() - begin < tuning::spin_s) backoff.restart();
+            if (end > 0 && backoff.yielding() && now_s() < end) backoff.restart();
             unsigned now = invitation;
             if (!turn.compare_exchange_strong(now, number | inside, std::memory_order_acq_rel)) return;
             const bool done = call(lane);
@@ -159,14 +159,14 @@ void Lanes::run(int n, const std::function<void(int)>& body, bool brief) {
         body(lane);
         return true;
     };
-    run(n, once, brief, false, false);
+    run(n, once, brief, 0, false);
 }
 
-void Lanes::run_lent(int n, const std::function<bool(int)>& body, bool brief, bool crowded) {
-    run(n, body, brief, crowded, true);
+void Lanes::run_lent(int n, const std::function<bool(int)>& body, bool brief, double spin_s) {
+    run(n, body, brief, spin_s, true);
 }
 
-void Lanes::run(int n, const std::function<bool(int)>& body, bool brief, bool crowded, bool lent) {
+void Lanes::run(int n, const std::function<bool(int)>& body, bool brief, double spin_s, bool lent) {
     reserve(n);
     Pool& p = *pool_;
     std::optional<CpuSet> before;
@@ -176,7 +176,7 @@ void Lanes::run(int n, const std::function<bool(int)>& body, bool brief, bool cr
     const std::size_t workers = static_cast<std::size_t>(std::max(n, 1)) - 1;
     p.body = &body;
     p.failed = false;
-    p.crowded = crowded;
+    p.spin_s = spin_s;
     p.invite(workers);
     p.call(0);
     p.end_turns(workers, lent);

@@ -22,17 +22,17 @@ public:
     /// @throws what the first lane threw that failed, when all have returned
     void run(int n, const std::function<void(int)>& body, bool brief = false);
     /// The same of a body that returns false where its lane waits for others, and is called again. Once body(0) has
-    /// returned, lanes that wait, or whose thread has not had a CPU yet, are called no more. `crowded`: there are more
-    /// threads than CPUs.
+    /// returned, lanes that wait, or whose thread has not had a CPU yet, are called no more. `spin_s`: seconds for
+    /// which a lane that waits keeps its CPU; 0 where there are more threads than CPUs.
     /// @pre body(0) returns true, when nothing is left to be done (not checked)
-    void run_lent(int n, const std::function<bool(int)>& body, bool brief, bool crowded);
+    void run_lent(int n, const std::function<bool(int)>& body, bool brief, double spin_s);
     /// Starts the threads that run(n, ...) needs.
     /// @throws std::system_error where the system has none left; those that were started stay
     void reserve(int n);
     const std::vector<int>& cpus() const;
 
 private:
-    void run(int n, const std::function<bool(int)>& body, bool brief, bool crowded, bool lent);
+    void run(int n, const std::function<bool(int)>& body, bool brief, double spin_s, bool lent);
     struct Pool;
     std::unique_ptr<Pool> pool_;
 };

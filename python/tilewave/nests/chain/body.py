@@ -123,7 +123,7 @@ class OneSchedule:
 
     def visits(self, request):
         """Return whether lanes change and record the points of a request."""
-        return self._in_steps and self.schedules == 1 and request.in_schedule
+        return self._in_steps and self._core.is_one and request.in_schedule
 
     def _points_of(self, request):
         """Return what lanes change and record after each time step, by nest; empty: nothing."""

@@ -53,6 +53,10 @@ class RowParts:
         collective.
         """
         arrays = self._rows.call.arrays
+        self._whole = {
+            name: stored(array, self.context) if getattr(array, "keep", "") == "window" else array
+            for name, array in self._rows.whole.items()
+        }
         for name, array in like_rows(self._rows.call.nest, arrays).items():
             if name in self._rows.whole:
                 whole = isinstance(arrays[name], Field)
@@ -110,7 +114,7 @@ class RowParts:
     def _move(self, rows, back):
         """Copy rows to where the time steps find them, or `back`; collective. A rank has the same part of both."""
         for name, row in rows.items():
-            whole, part = self._rows.whole[name], self._given[name]
+            whole, part = self._whole[name], self._given[name]
             if isinstance(whole, Field):
                 self.context._moves(whole._storage.relayout_rows, part._storage)
                 whole, part = whole._view(0), part._view(0)
