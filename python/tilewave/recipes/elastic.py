@@ -43,7 +43,7 @@ _ALIGN = (
 )
 
 
-def _scores(nest, tables, sequences, dtype, context, keep="window", **more):
+def _scores(nest, tables, sequences, dtype, context, **more):
     """Return what the nest stores at S in the last cell of each pair's table; collective.
 
     Parameters
@@ -60,7 +60,7 @@ def _scores(nest, tables, sequences, dtype, context, keep="window", **more):
     for pair in [slice(None)] if batch else range(pairs):
         own = {name: each[pair] if name[0] in "xy" else each for name, each in sequences.items()}
         shape = (*(pairs,) * batch, n + 1, m + 1)
-        own |= {name: field(shape, dtype, init, keep=keep, context=context) for name, init in tables.items()}
+        own |= {name: field(shape, dtype, init, keep="window", context=context) for name, init in tables.items()}
         S = field((pairs if batch else m + 1,), dtype, context=context)
         run(_made(*nest, batch), S=S, **own, **more, context=context)
         found[pair] = S[...] if batch else S[m]
@@ -128,9 +128,7 @@ def dtw(x: Given, y: Given, *, window: int | None = None, context: Context | Non
         cost = f"sum({difference} * {difference} for q in range({channels}))"
     lines += [f"d = {cost} + min(D[{{b}}i-1, j], D[{{b}}i, j-1], D[{{b}}i-1, j-1])", "D[{b}i, j] = d", "S[{s}] = d"]
     nest = "dtw", ("D", *arrays), tuple(lines), ()
-    # A rolling window beside a loop in the body has wrong values, of rows of 8 and more points: there D is whole.
-    keep = "window" if channels <= MOST_ARRAYS else "all"
-    found = np.sqrt(_scores(nest, {"D": _origin}, arrays, dtype, context, keep, over=_band(n, m, window)))
+    found = np.sqrt(_scores(nest, {"D": _origin}, arrays, dtype, context, over=_band(n, m, window)))
     return found if dims == 3 else found[0]
 
 

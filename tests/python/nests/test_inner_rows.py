@@ -58,3 +58,32 @@ def test_time_backwards():
     tw.run(back, V=W, T=T, reverse=("t",))
     assert np.array_equal(V.gather(), expected)
     assert np.array_equal(W[0], expected)
+
+
+@tw.nest
+def paths(D, x, y, i, j, *, n):
+    D[i, j] = sum((x[i-1, q] - y[j-1, q]) * x[i-1, q] for q in range(n)) + min(D[i-1, j], D[i, j-1], D[i-1, j-1])
+
+
+@pytest.mark.parametrize("keep", ["all", "window"])
+@pytest.mark.parametrize("row", [(1, -1), (-1, 1), (0, 1)])
+def test_rows_across_two_loops(row, keep, seed):
+    """Their points differ in both indices, and each has its own terms."""
+    rng = np.random.default_rng(seed)
+    for rows, columns, n in zip(rng.integers(5, 40, 4), rng.integers(5, 40, 4), rng.integers(1, 12, 4), strict=True):
+        x, y = rng.random((rows, n)), rng.random((columns, n))
+        start = rng.random((rows + 1, columns + 1))
+        expected = start.copy()
+        for i in range(1, rows + 1):
+            for j in range(1, columns + 1):
+                terms = sum((x[i - 1, q] - y[j - 1, q]) * x[i - 1, q] for q in range(n))
+                expected[i, j] = terms + min(expected[i - 1, j], expected[i, j - 1], expected[i - 1, j - 1])
+        D = tw.field(start.shape, "f8", init=lambda i, j, start=start: start[i, j], keep=keep)
+        plan = {"row": row} if keep == "all" and row != (0, 1) else {}
+        reduce = {"sum": tw.sum("D"), "most": tw.max("D")}
+        found = tw.run(paths, D=D, x=x, y=y, n=int(n), reduce=reduce, plan=plan).results
+        inside = expected[1:, 1:]
+        assert found["most"] == inside.max() and np.isclose(found["sum"], inside.sum()), f"seed {seed}"
+        if keep == "all":
+            tw.run(paths, D=(whole := tw.field(start)), x=x, y=y, n=int(n), plan=plan)
+            assert np.array_equal(whole.gather(), expected), f"seed {seed}"

@@ -14,7 +14,7 @@ from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.rows.vectors import ParallelAccesses
 from tilewave.kernel.types import arithmetic
 from tilewave.kernel.types.casts import cast
-from tilewave.kernel.types.emitting import CountedLoop, least
+from tilewave.kernel.types.emitting import CountedLoop, element, least
 from tilewave.kernel.types.values import I1, I8, I64, Typed, Value, ir_type
 from tilewave.nest.affine import NotAffine
 from tilewave.nest.inner_loops import extent_name, extent_of, is_element, is_inner, kind_of
@@ -119,8 +119,13 @@ class InnerRows:
     # What holds for a row.
 
     def condition(self):
-        """Return whether all ranges have numbers and all lookups are inside their arrays, at the beginning of a row."""
+        """Return whether all ranges have numbers and all lookups are inside their arrays, at the beginning of a row
+        along the last index.
+        """
         self.inside = I1(1)
+        for axis in range(self.nest.rank - 1):
+            change = element(self.build, self.frame.direction, axis)
+            self._holds(self.build.icmp_signed("==", change, I64(0)))
         for loop in self.loops:
             self._bounds(loop)
             self._holds(self.build.icmp_signed("<", loop.begin, loop.end))
