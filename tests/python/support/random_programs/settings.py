@@ -214,7 +214,7 @@ class _Drawn:
     def _plan(self):
         c, s, nest = self.c, self.setting, self.program.nests[0]
         rank, plan = len(nest.indices), {"threads": self.setting.lanes}
-        if "inner" in self.program.kinds and c.chance(0.5):
+        if "inner" in self.program.kinds and c.chance(0.4):
             return {**plan, "generator": "gather"}  # where that is possible
         if c.chance(0.4):
             return plan
@@ -227,8 +227,9 @@ class _Drawn:
                 plan[name] = c.pick(*values)
         if rank > 1 and c.chance(0.1):
             plan["skew"] = tuple(sorted(c.order(range(rank))[:2]))
-        if rank > 1 and c.chance(0.15):
-            plan["row"] = tuple(c.pick(0, 1, -1) for _ in range(rank))
+        if rank > 1 and c.chance(0.2):
+            across = [0] * (rank - 2) + c.pick([1, -1], [-1, 1], [c.pick(0, 1, -1), 1])
+            plan["row"] = tuple(across) if c.chance(0.7) else tuple(c.pick(0, 1, -1) for _ in range(rank))
         if s.ranks > 1 and c.chance(0.25):
             plan["weights"] = tuple(c.pick(1, 2, 5, 100) for _ in range(s.ranks))
         if s.ranks > 1 and c.chance(0.25):
