@@ -188,3 +188,29 @@ def test_letters_beside_sources():
     u = tw.field((5,), "f8")
     tw.run(letters, u=u, s=b"abcde", steps=2, inject={"u": ([2], [[1.0], [2.0]])})
     assert u.gather().tolist() == [194, 196, 201, 200, 202]
+
+
+@tw.nest
+def swept(u, t, i, j):
+    u[t+1, i, j] = 0.5 * u[t+1, i-1, j] + 0.25 * u[t, i, j]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_points_of_the_same_step_read_what_was_there_before(ranks, seed):
+    """Sources add when all points of a time step are computed, also where a point reads its neighbour's new value."""
+    rng = np.random.default_rng(seed)
+    start, points = rng.random((40, 30)), np.array([[5, 7], [20, 3], [20, 3], [38, 29]])
+    values, expected = rng.random((6, 4)), start.copy()
+    for step in range(6):
+        for i in range(1, 40):
+            expected[i] = 0.5 * expected[i - 1] + 0.25 * expected[i]
+        for point, value in zip(points, values[step], strict=True):
+            expected[tuple(point)] += value
+
+    def body(context):
+        u = tw.field(start, context=context)
+        plan = {"temporal_block": 2, "tile": (1, 4, 5)}
+        tw.run(swept, u=u, steps=6, inject={"u": (points, values)}, plan=plan, context=context)
+        return u.gather()
+
+    assert np.array_equal(results_of(ranks, 1, body)[0], expected), f"seed {seed}"
