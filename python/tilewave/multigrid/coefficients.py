@@ -112,19 +112,24 @@ def coarser_cells(values, fine, coarse, but=None):
     return values
 
 
-def diagonal(faces, sigma):
-    """Return what each cell's value is multiplied by: its faces and sigma; 1 around the cells.
-
-    Where that is 0, there is no material, or one cell alone: some other number leaves 0 what is 0.
-    """
-    total = np.ones(sigma.shape, sigma.dtype)
+def coupled(faces, sigma):
+    """Return the sum of each cell's faces and sigma, 0 around the cells: 0 without material, or for one cell alone."""
+    total = np.zeros(sigma.shape, sigma.dtype)
     inside = tuple(slice(1, -1) for _ in sigma.shape)
     total[inside] = sigma[inside]
     for axis, along in enumerate(faces):
         above = tuple(slice(2, None) if d == axis else slice(1, -1) for d in range(sigma.ndim))
         total[inside] += along[inside] + along[above]
-    total[total == 0] = np.abs(total).max()
     return total
+
+
+def diagonal(faces, sigma):
+    """Return what each cell's value is multiplied by: its faces and sigma.
+
+    Where that is 0, some other number leaves 0 what is 0.
+    """
+    total = coupled(faces, sigma)
+    return np.where(total == 0, np.abs(total).max() or 1.0, total)
 
 
 def operator_of(faces, sigma, axes):

@@ -36,17 +36,18 @@ class Cycle:
         Whether the coefficient may jump: then corrections are equal in all of a coarse cell, as a linear one does not
         follow the solution where it bends.
     singular : bool
-        Whether the operator has no inverse: constants solve the equations without a right side, or cells have no
-        material.
+        Whether the operator has no inverse: nothing fixes values, or cells have no material.
+    free : bool
+        Whether constants solve the equations without a right side.
     grid : tuple of int, or None
         The process grid; None: by prediction.
     outer : dict, optional
         What the operator that is solved for has in place of that of the finest grid's sweeps.
     """
 
-    def __init__(self, levels, kind, sweeps, jumps, singular, grid=None, outer=None):
+    def __init__(self, levels, kind, sweeps, jumps, singular, free, grid=None, outer=None):
         self.levels, self.kind, (self.smoother, self.pre, self.post) = levels, kind, sweeps
-        self.jumps, self.singular, self._bound, self._ends = jumps, singular, {}, {}
+        self.jumps, self.singular, self.free, self._bound, self._ends = jumps, singular, free, {}, {}
         self.context = context = levels[0].u.context
         self._bind, self._kernels = bind, []  # kernels that are compiled before they are bound
         self._outer = outer or {}
@@ -179,6 +180,8 @@ class Cycle:
         if key in self._bound:
             return self._bound[key]
         matrix = grid.cells.matrix()
+        if self.free:  # rounding of finer grids may be more than what couples these cells
+            matrix -= np.diag(matrix.sum(1))
         inverse = np.linalg.pinv(matrix, LEAST_EIGENVALUE) if self.singular else np.linalg.inv(matrix)
         w = bodies.inverse_as_stencil(grid.shape, inverse)
         return self.bound(key, bodies.solve(grid.shape), u=grid.u, f=grid.f, w=w)

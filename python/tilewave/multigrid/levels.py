@@ -13,6 +13,7 @@ from tilewave.multigrid.coefficients import (
     coarser_faces,
     coarser_line,
     constant_faces,
+    coupled,
     dense_matrix,
     diagonal,
     everywhere,
@@ -36,7 +37,7 @@ class Cells:
     sigma : float, complex or numpy.ndarray
         An array where the faces are, with an element around the cells.
     material : numpy.ndarray, optional
-        As sigma: 1 for cells with material, 0 for others. None: all have.
+        As sigma: 1 for cells that a face or sigma couples, 0 for others and those without material. None: all are.
     """
 
     axes: list
@@ -109,8 +110,11 @@ def finest(shape, spacings, boundary, k, sigma):
         return Cells(axes, faces, sigma)
     k = np.broadcast_to(k, shape)
     faces = [variable_faces(k, h, sides, d) for d, (h, sides) in enumerate(zip(spacings, boundary, strict=True))]
-    material = None if k.all() else np.pad((k > 0).astype(float), 1)
-    return Cells(axes, faces, np.pad(np.where(k > 0, sigma, 0.0), 1), material)
+    cells = Cells(axes, faces, np.pad(np.where(k > 0, sigma, 0.0), 1))
+    if not k.all():
+        # A cell alone, which nothing couples, stays 0 as those without material do.
+        cells.material = (coupled(cells.faces, cells.sigma) != 0).astype(float)
+    return cells
 
 
 def all_grids(cells, follows=None):

@@ -139,7 +139,8 @@ class Poisson:
         self.shape, boundary, k, sigma, cycle, smoother, pre, post, self.coarse, grid, grids, self._material = checked
         kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
         self.dtype = np.dtype("c16" if kind == "c" else "f8")
-        self._singular = self._material is None and _free(boundary) and not np.any(sigma)
+        free = _free(boundary) and not np.any(sigma * (k > 0))
+        self._singular = self._material is None and free
         self._real_matrix, self._indefinite = not np.any(np.imag(sigma)), bool(np.any(np.real(sigma) < 0))
         blocks = blocks_of([cells.shape for cells in grids], self.context.size, grid)
         each = zip(grids, blocks, strict=True)
@@ -147,7 +148,7 @@ class Poisson:
         outer = self._outer(sigma) if self._indefinite else {}
         equal = isinstance(k, np.ndarray) or self._indefinite
         singular = self._singular or self._material is not None
-        self._cycle = Cycle(self._levels, cycle, (smoother, pre, post), equal, singular, grid, outer)
+        self._cycle = Cycle(self._levels, cycle, (smoother, pre, post), equal, singular, free, grid, outer)
         self.history, self._chains = None, {}
 
     @property

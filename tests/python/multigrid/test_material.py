@@ -68,6 +68,15 @@ def test_random_obstacles(number, seed):
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * max(abs(exact).max(), 1e-3))
 
 
+@pytest.mark.parametrize("seed", [7018, 7105, 7110, 7177])
+def test_conjugate_gradients_in_rooms_that_nothing_fixes(seed):
+    """Rooms beside a wall, and cells alone: constants must not grow where coarse grids join them."""
+    shape, options, f = random_case(seed)
+    solver = Poisson(shape, **options)
+    solver.solve(f, tol=1e-10, method="cg")
+    assert solver.history.converged and solver.history.cycles < 15, solver.history
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 4, 6])
 def test_obstacles_have_the_same_bits_on_any_ranks(ranks, seed, monkeypatch):
     monkeypatch.setattr(sharing, "LEAST_CELLS", 1)
