@@ -118,7 +118,7 @@ def draw_points(c, program, setting):
 
 def _drawn(c, place, array, off, adds):
     program, nest, setting = place
-    shape, count, steps = setting.shapes[array.name], c.between(1, 3), setting.steps
+    shape, count, steps = setting.shapes[array.name], c.between(1, 6), setting.steps
     numbers = np.random.default_rng(c.below(1000))
     moving = (steps,) if off and c.chance(0.5) else ()
     low, high = np.zeros(len(shape), int), np.array(shape)

@@ -37,7 +37,7 @@ class _Drawn:
         self._loops()
         self._reduce()
         self._door()
-        if program.timed and s.door in ("run", "several", "bind") and c.chance(0.3):
+        if program.timed and s.door in ("run", "several", "bind") and c.chance(0.4):
             draw_points(c, program, s)
         self._windows()
         self._plans()
@@ -218,7 +218,7 @@ class _Drawn:
             return {**plan, "generator": "gather"}  # where that is possible
         if c.chance(0.4):
             return plan
-        if nest.timed and c.chance(0.4):
+        if nest.timed and c.chance(0.7 if s.inject else 0.4):
             return plan | self._blocks(rank)
         if c.chance(0.5):
             plan["tile"] = tuple(c.pick(4, 1, 2, 3, 5, 8, 16) for _ in range(rank))
@@ -241,6 +241,8 @@ class _Drawn:
         c, grid = self.c, [1] * rank
         grid[c.between(1, rank - 1)] = self.setting.ranks
         blocks = {"temporal_block": c.pick(2, 3, 4), "generator": c.pick("sweep", "stencil")}
+        if c.chance(0.8 if self.setting.inject else 0.5):
+            blocks["tile"] = tuple(c.pick(1, 2, 3, 5) for _ in range(rank))
         return blocks | ({"grid": tuple(grid)} if c.chance(0.8) else {})
 
     def _grid(self, rank, timed):
