@@ -198,7 +198,8 @@ def test_a_repeated_run_agrees_once(context):
         tw.run(roots, A=A, context=context)
     finally:
         context.agree = whole
-    assert len(calls) == 1
+    # One rank has nobody to agree with, and may go to the core at once.
+    assert len(calls) == 1 or context.size == 1 and not calls
 
 
 def test_what_one_rank_has_forgotten_all_plan_again(context):
