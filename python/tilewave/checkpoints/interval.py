@@ -8,6 +8,7 @@ import os
 import re
 
 from tilewave.errors import ConfigError, shown
+from tilewave.launch.variables import LIVED
 
 AUTO = "auto"
 VARIABLE = "TILEWAVE_MTBF"  # environment variable: mean time between failures of the whole run
@@ -47,6 +48,8 @@ class Clock:
 def best_s(cost_s: float, between_failures_s: float) -> float:
     """Seconds of work between two checkpoints for which a program ends first, if failures come at random.
 
+    A restart of R seconds makes the whole time exp(R / F) times as long, whatever the interval is.
+
     J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, Future Generation Computer
     Systems 22 (2006), 303-312; its first term is that of J. W. Young, Communications of the ACM 17 (1974), 530-531.
     """
@@ -57,13 +60,14 @@ def best_s(cost_s: float, between_failures_s: float) -> float:
 
 
 def between_failures_s() -> float:
-    """The mean time between failures, as the environment has it.
+    """Return the mean time between failures: as the environment has it, or as launches of the program have lived.
 
     Raises
     ------
     ConfigError
     """
-    given = os.environ.get(VARIABLE) or BETWEEN_FAILURES
+    lived = os.environ.get(LIVED)
+    given = os.environ.get(VARIABLE) or (f"{lived} s" if lived else BETWEEN_FAILURES)
     if not (seconds := _seconds(given)):
         raise ConfigError(f"checkpoint: {VARIABLE}={shown(given)}; allowed: a time above 0, as '30 min' or '24 h'")
     return seconds

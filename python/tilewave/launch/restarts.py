@@ -22,11 +22,12 @@ from tilewave.errors import MpiError
 from tilewave.launch import allocations, processes
 from tilewave.launch.hosts import in_blocks, shares, split_hosts
 from tilewave.launch.launch import command_of, mpiexec_command, refuse_within_launch, run_command
-from tilewave.launch.variables import LaunchError
+from tilewave.launch.variables import LIVED, LaunchError
 
 VARIABLE = "TILEWAVE_RESTART"  # environment variable: the folder of notes
 CHECKPOINT, ERROR = "checkpoint", "error-{}"
 TIMES = 3  # restarts, unless the user says otherwise
+IN_VAIN = 3  # launches in a row without a new checkpoint after which there is no other one
 ANSWER_S = 30.0  # so long a host may take to start a program: ssh to one that is off tries longer
 # Exit codes of a launch that the user or the batch system has ended.
 ENDED = {128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -75,15 +76,18 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None, times=TIMES, more
     refuse_within_launch()
     if times < 1:
         raise LaunchError(f"{times} restarts; allowed: 1 or more")
-    hosts = split_hosts(hosts)
+    hosts, step, in_vain, began = split_hosts(hosts), None, 0, time.monotonic()
     for done in range(times + 1):
         named = hosts or _of_job()
+        lived = {LIVED: f"{(time.monotonic() - began) / done:.3f}"} if done else {}
         with _folder_of_notes(named) as folder:
-            variables = {**dict(more), VARIABLE: str(folder)}
+            variables = {**dict(more), **lived, VARIABLE: str(folder)}
             code = run_command(command_of(script, args, ranks, threads, hosts, more=variables), ranks)
             if code == 0 or code in ENDED:
                 return code
-            why, step = _why_not(folder, done, times)
+            made = _last_checkpoint(folder)
+            step, in_vain = (step, in_vain + 1) if made is None else (made, 0)
+            why = _why_not(folder, done, times, in_vain)
         if why is None and len(named) > 1:
             there = answering(named)
             if len(there) < len(named):
@@ -95,9 +99,9 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None, times=TIMES, more
         gone = [host for host in named if hosts and host not in hosts]
         silent = f"{', '.join(gone)} {'do' if len(gone) > 1 else 'does'} not answer; " if gone else ""
         where = f" on {in_blocks(hosts, ranks)}" if hosts else ""
+        since = "as it began" if step is None else f"from the checkpoint of step {step}"
         _say(
-            f"{silent}launched again ({done + 1} of at most {times}), from the checkpoint of step {step}, with "
-            f"{units.count(ranks, 'rank')}{where}"
+            f"{silent}launched again ({done + 1} of at most {times}), {since}, with {units.count(ranks, 'rank')}{where}"
         )
     return code
 
@@ -118,19 +122,25 @@ def _folder_of_notes(hosts):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _why_not(folder, done, times):
-    """Why a launch that has failed is not repeated, or None; the step of its last checkpoint."""
+def _why_not(folder, done, times, in_vain):
+    """Why a launch that has failed is not repeated, or None."""
     errors = sorted(int(path.name[len(ERROR.format("")) :]) for path in folder.glob(ERROR.format("*[0-9]")))
     if errors:
-        return f"rank {errors[0]} raised an error, and would raise it again", None
-    try:
-        _, step = json.loads((folder / CHECKPOINT).read_bytes())
-    except FileNotFoundError:
-        shared = f"; all hosts must share the disk of {folder.parent}" if folder.name.startswith(".") else ""
-        return f"no checkpoint was made since the last start, so it would fail in the same way{shared}", None
+        return f"rank {errors[0]} raised an error, and would raise it again"
     if done == times:
-        return f"it was, {units.count(times, 'time')}; `--restarts {2 * times}` allows more", None
-    return None, step
+        return f"it was, {units.count(times, 'time')}; `--restarts {2 * times}` allows more"
+    if in_vain == IN_VAIN:
+        shared = f"; all hosts must share the disk of {folder.parent}" if folder.name.startswith(".") else ""
+        return f"{IN_VAIN} launches in a row made no checkpoint, as the next would: save more often{shared}"
+    return None
+
+
+def _last_checkpoint(folder):
+    """The step of the last checkpoint that a launch has made, or None."""
+    try:
+        return json.loads((folder / CHECKPOINT).read_bytes())[1]
+    except FileNotFoundError:
+        return None
 
 
 def answering(hosts):

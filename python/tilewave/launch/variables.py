@@ -4,6 +4,7 @@ import re
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+LIVED = "TILEWAVE_LIVED_S"  # seconds that launches of a program have lived, in the mean, once one has died
 JOB_VARIABLES = (
     "PMI_",
     "PMIX_RANK",
@@ -11,6 +12,7 @@ JOB_VARIABLES = (
     "PMIX_SERVER_",
     "OMPI_COMM_WORLD_",
     "TILEWAVE_RANK",
+    LIVED,
 )  # beginnings of names
 
 

@@ -56,9 +56,33 @@ def test_not_for_ever(restarted, ranks, times, options):
 
 
 @SEVERAL
-def test_without_a_checkpoint_since_the_last_start(restarted, ranks):
-    code, launches, err = restarted("if rank == 0:\n if not launched:\n  save(1)\n die()\n", "-n", ranks)
-    assert code and launches == 2 and "not launched again: no checkpoint was made since the last start" in err, err
+def test_deaths_before_the_next_checkpoint(restarted, ranks):
+    script = "if rank == 0:\n if launched in (1, 4):\n  save(launched)\n if launched < 6:\n  die()\n"
+    code, launches, err = restarted(script, "-n", ranks, "--restarts", "9")
+    assert (code, launches) == (0, 7), err
+    steps = ["as it began"] + 3 * ["from the checkpoint of step 1"] + 2 * ["from the checkpoint of step 4"]
+    assert [line.split(", ")[1] for line in err.splitlines() if "launched again" in line] == steps
+
+
+@SEVERAL
+def test_three_launches_in_a_row_without_a_checkpoint(restarted, ranks):
+    script = "if rank == 0:\n if not launched:\n  save(1)\n die()\n"
+    code, launches, err = restarted(script, "-n", ranks, "--restarts", "9")
+    assert code and launches == 4 and "not launched again: 3 launches in a row made no checkpoint" in err, err
+
+
+def test_launches_know_how_long_those_before_have_lived(restarted):
+    script = """
+from tilewave.checkpoints import interval
+print(interval.between_failures_s(), file=sys.stderr)
+if launched < 2:
+    time.sleep(0.2)
+    die()
+"""
+    code, launches, err = restarted(script)
+    assert (code, launches) == (0, 3), err
+    first, *others = [float(line) for line in err.splitlines() if line[0].isdigit()]
+    assert first == 24 * 3600 and len(others) == 2 and all(0.2 < lived < 3600 for lived in others)
 
 
 @SEVERAL
@@ -111,7 +135,7 @@ subprocess.run([sys.executable, "-c", "from tilewave.launch import restarts; res
 die()
 """
     code, launches, err = restarted(script)
-    assert code == 137 and launches == 1 and "no checkpoint" in err, err
+    assert code == 137 and launches == 3 and "no checkpoint" in err, err
 
 
 @pytest.mark.parametrize("hosts, ranks, there, left", [
