@@ -1,5 +1,6 @@
 """Experiments inside a host: lanes, steps, memory, copies."""
 
+import collections
 import math
 import os
 
@@ -91,7 +92,7 @@ def memory(session, part, host_of, spread):
     """Seconds a byte read and written, by working set: a curve for each number of busy lanes of a host, from 1 on."""
     context = session.context
     threads, size = context.threads, context.size
-    per_host = max(host_of.count(h) for h in set(host_of))
+    per_host = max(collections.Counter(host_of).values())
     most = per_host * threads
     before = sum(1 for r in range(context.rank) if host_of[r] == host_of[context.rank]) * threads
     largest = min(session.run(lambda core: _largest_bytes(most)))

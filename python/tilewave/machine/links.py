@@ -20,13 +20,13 @@ EAGER_MOST = 1 << 20
 
 def pairs(host_of):
     """Two ranks for each kind of neighbour: (first, second), by name; rank 0 is one where it can be."""
-    found = {}
-    for a in range(len(host_of)):
-        for b in range(a + 1, len(host_of)):
-            found.setdefault("same_host" if host_of[a] == host_of[b] else "other_host", (a, b))
-            if len(found) == 2:
-                return dict(sorted(found.items(), reverse=True))
-    return found
+    first, same = {}, []
+    for rank, host in enumerate(host_of):
+        if first.setdefault(host, rank) != rank:
+            same.append((first[host], rank))
+    other = next((rank for rank, host in enumerate(host_of) if host != host_of[0]), None)
+    found = {"same_host": min(same, default=None), "other_host": None if other is None else (0, other)}
+    return {kind: pair for kind, pair in found.items() if pair is not None}
 
 
 def poll(session, part, pair):

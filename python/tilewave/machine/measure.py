@@ -49,7 +49,8 @@ def _experiments(session):
     numbers = {name: getattr(known.startup_machine(context), name) for name in NUMBERS}
     conditions = known.conditions(context)
     hosts = list(dict.fromkeys(conditions["hosts"]))
-    host_of = [hosts.index(h) for h in conditions["hosts"]]
+    places = {host: place for place, host in enumerate(hosts)}
+    host_of = [places[host] for host in conditions["hosts"]]
     kinds = measure_links.pairs(host_of)
     # Parts of the time, of which links get what is left.
     if context.threads > 1:

@@ -1,5 +1,7 @@
 """How many cards of a host work at once: what is made of the times of streams."""
 
+import itertools
+import random
 import types
 
 import pytest
@@ -49,3 +51,15 @@ def test_cards_are_streams_at_full_rate(host_of, streams, working, found):
         elif rank in other:
             seat = (one[other.index(rank)], False)
         assert set(session.seats) == {seat}
+
+
+def test_pairs_of_neighbours(seed):
+    """The first two ranks of a kind, among all pairs; of many ranks, one a host, too."""
+    rng = random.Random(seed)
+    for _ in range(300):
+        host_of = [rng.randrange(4) for _ in range(rng.randint(1, 6))]
+        every = {"same_host": [], "other_host": []}
+        for a, b in itertools.combinations(range(len(host_of)), 2):
+            every["same_host" if host_of[a] == host_of[b] else "other_host"].append((a, b))
+        assert links.pairs(host_of) == {kind: each[0] for kind, each in every.items() if each}, f"seed {seed}"
+    assert links.pairs(range(200_000)) == {"other_host": (0, 1)}
