@@ -164,8 +164,10 @@ void Context::use_machine(const Machine& machine) {
     const double crowd = machine_ ? machine_->ranks_per_core : 1;  // of these ranks, whoever was measured
     machine_ = machine;
     machine_->ranks_per_core = crowd;
-    machine_->set_of = set_of_;
-    machine_->set_cpus = set_cpus_;
+    if (!tilewave::plans_only(*this)) {
+        machine_->set_of = set_of_;
+        machine_->set_cpus = set_cpus_;
+    }
     ++machine_number_;
 }
 

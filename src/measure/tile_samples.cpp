@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <numeric>
 
 #include "core/clock.hpp"
@@ -272,8 +273,10 @@ std::vector<RateSample> sample_tiles(const Schedule& schedule, const SampleMemor
     std::vector<RateSample> samples(3);
     const Pieces tiles = tiles_by_lane(schedule);
     const std::vector<bool> rows = varied_by_rows(schedule), all(rows.size(), true);
+    std::mutex filling;  // what is around the tiles of one lane is around those of others, too
     auto prepare = [&](const Pieces& boxes) {
         context.lanes().run(static_cast<int>(boxes.size()), [&](int l) {
+            const std::lock_guard<std::mutex> turn(filling);
             for (const Box& box : boxes[l]) memory.fill_around(schedule, box);
         });
     };

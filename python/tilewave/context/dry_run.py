@@ -49,8 +49,9 @@ def dry_core(threads: int) -> Any:
         core = _core.Context.dry(0, launch.ranks, max(core.threads // launch.ranks, 1))
     machine = core.machine() if launch.machine is None else launch.machine._to_core()
     machine.host_of = hosts_of(launch.machine, launch.ranks)
-    core.use_machine(machine)
+    machine.set_of, machine.set_cpus = cpus_of(launch.machine, launch.ranks)
     core.plans_only = True
+    core.use_machine(machine)
     launch.calls.threads = max(launch.calls.threads, core.threads)
     return core
 
@@ -68,6 +69,15 @@ def hosts_of(machine: Any, ranks: int) -> list[int]:
             f"as the network has {units.count(network.nodes, 'node')}"
         )
     return [rank // each for rank in range(ranks)]
+
+
+def cpus_of(machine: Any, ranks: int) -> tuple[list[int], list[float]]:
+    """The set of CPUs of each of some ranks, and how many each set has: those of a host that the machine was measured
+    on, for as many ranks as were there. Without a machine, or where it knows of no CPUs, each lane has its own."""
+    if not (cpus := machine.conditions.get("cpus") if machine else None):
+        return [], []
+    each = ranks_per_host(machine)
+    return [rank // each for rank in range(ranks)], [float(max(cpus))] * -(-ranks // each)
 
 
 def ranks_per_host(machine: Any) -> int:

@@ -135,6 +135,18 @@ def test_threads_of_here_are_shared_by_the_ranks(monkeypatch):
     assert dry_run.dry_core(0).threads == 1
 
 
+@pytest.mark.parametrize("ranks", [1, 4, 5])
+@pytest.mark.parametrize("cpus, sets", [(None, 0), ([8, 8], 1)])
+def test_lanes_have_the_cpus_of_the_machine(monkeypatch, ranks, cpus, sets):
+    """Those of the file, if it says how many, and else one each; never those of this computer."""
+    conditions = {"threads": 1, "hosts": ["a", "a"], "ranks": 2} | ({"cpus": cpus} if cpus else {})
+    given = Machine(conditions, host_of=[0, 0])
+    monkeypatch.setattr(dry_run, "launch", dry_run.Launch(ranks, 64, given, "x"))
+    found = dry_run.dry_core(64).machine()
+    hosts = sets * -(-ranks // 2)
+    assert list(found.set_of) == [rank // 2 for rank in range(ranks)] * sets and list(found.set_cpus) == [8.0] * hosts
+
+
 def test_planning_a_second_nest_needs_no_first(tmp_path):
     path = tmp_path / "plans.py"
     path.write_text(
