@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilewave import patterns
 from tilewave.context.context import Context, context, set_default
-from tilewave.context.together import barrier, print
+from tilewave.context.together import barrier
+from tilewave.context.together import print as print
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError, RankError
 from tilewave.field.blocks import Blocks
 from tilewave.field.create import field, load, scratch
@@ -19,7 +20,10 @@ from tilewave.machine.machine import Machine
 from tilewave.machine.network import Network
 from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
-from tilewave.nests.call.reduce_functions import argmax, argmin, dot, max, min, norm, sum
+from tilewave.nests.call.reduce_functions import argmax, argmin, dot, norm
+from tilewave.nests.call.reduce_functions import max as max
+from tilewave.nests.call.reduce_functions import min as min
+from tilewave.nests.call.reduce_functions import sum as sum
 from tilewave.nests.chain.report import ChainReport
 from tilewave.nests.doors.bind import bind
 from tilewave.nests.doors.bound_steps import BoundSteps

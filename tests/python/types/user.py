@@ -30,6 +30,8 @@ counts //= 2
 counts <<= 1
 w[...] = tw.where(mask, u**2, -v / 3)
 total: float = tw.sum(w)
+span: float = float(tw.max(u + v) - tw.min(v))
+tw.print(span)
 there: bool = 3.0 in w
 rows: tw.Field = w.sum(axis=0)
 quotients, rests = divmod(u, 3)

@@ -181,9 +181,9 @@ def _checked_ord(order):
 
 
 @overload
-def max(array: str) -> Reduction: ...
-@overload
 def max(array: Field | Expression | Iterator[Any]) -> Any: ...
+@overload
+def max(array: str) -> Reduction: ...
 @_of_names_or_fields
 def max(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The largest value: ``tw.run(..., reduce={"best": tw.max("H")})``, or at once for a field.
@@ -218,9 +218,9 @@ def max(array: str | Field | Expression | Iterator[Any]) -> Any:
 
 
 @overload
-def min(array: str) -> Reduction: ...
-@overload
 def min(array: Field | Expression | Iterator[Any]) -> Any: ...
+@overload
+def min(array: str) -> Reduction: ...
 @_of_names_or_fields
 def min(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The smallest value; as `max`."""
@@ -228,11 +228,11 @@ def min(array: str | Field | Expression | Iterator[Any]) -> Any:
 
 
 @overload
-def argmax(array: str) -> Reduction: ...
-@overload
 def argmax(array: Field | Expression) -> tuple[int, ...]: ...
 @overload
 def argmax(array: Iterator[Any]) -> int: ...
+@overload
+def argmax(array: str) -> Reduction: ...
 @_of_names_or_fields
 def argmax(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The subscripts of the largest value, a tuple; of equals the lexicographically first; as `max`.
@@ -244,11 +244,11 @@ def argmax(array: str | Field | Expression | Iterator[Any]) -> Any:
 
 
 @overload
-def argmin(array: str) -> Reduction: ...
-@overload
 def argmin(array: Field | Expression) -> tuple[int, ...]: ...
 @overload
 def argmin(array: Iterator[Any]) -> int: ...
+@overload
+def argmin(array: str) -> Reduction: ...
 @_of_names_or_fields
 def argmin(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The subscripts of the smallest value, a tuple; of equals the lexicographically first; as `argmax`."""
@@ -256,9 +256,9 @@ def argmin(array: str | Field | Expression | Iterator[Any]) -> Any:
 
 
 @overload
-def sum(array: str) -> Reduction: ...
-@overload
 def sum(array: Field | Expression | Iterator[Any]) -> Any: ...
+@overload
+def sum(array: str) -> Reduction: ...
 @_of_names_or_fields
 def sum(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The sum; as `max`. That of nothing is 0.
@@ -272,9 +272,9 @@ def sum(array: str | Field | Expression | Iterator[Any]) -> Any:
 
 
 @overload
-def dot(array: str, other: str) -> Reduction: ...
-@overload
 def dot(array: Field | Expression, other: Field | Expression) -> Any: ...
+@overload
+def dot(array: str, other: str) -> Reduction: ...
 @_of_names_or_fields
 def dot(array: str | Field | Expression, other: str | Field | Expression) -> Any:
     """The sum of products: ``tw.run(..., reduce={"uv": tw.dot("u", "v")})``, or at once for two fields of one shape.
@@ -299,9 +299,9 @@ def dot(array: str | Field | Expression, other: str | Field | Expression) -> Any
 
 
 @overload
-def norm(array: str, ord: float = 2) -> Reduction: ...
-@overload
 def norm(array: Field | Expression, ord: float = 2) -> np.float64: ...
+@overload
+def norm(array: str, ord: float = 2) -> Reduction: ...
 @_of_names_or_fields
 def norm(array: str | Field | Expression, ord: float = 2) -> Any:
     """The norm of all values as one vector; as `max`. That of nothing is 0.
