@@ -87,3 +87,19 @@ def test_rows_across_two_loops(row, keep, seed):
         if keep == "all":
             tw.run(paths, D=(whole := tw.field(start)), x=x, y=y, n=int(n), plan=plan)
             assert np.array_equal(whole.gather(), expected), f"seed {seed}"
+
+
+@tw.nest
+def left_over(A, B, i, j, *, n):
+    A[i, j] = B[i, j] % (j - 3) + tw.min(A[i-1, q] for q in range(n))
+
+
+def test_llvm_prints_nothing_of_loops_that_call_functions(capfd, seed):
+    """There is no fmod of vectors."""
+    rng = np.random.default_rng(seed)
+    A, B = rng.random((3, 40)), rng.random((3, 40))
+    plain = A.copy()
+    left_over.reference(((1, 3), (4, 40)), {"A": plain, "B": B}, {"n": 5})
+    tw.run(left_over, A=A, B=B, n=5, over={"i": (1, 3), "j": (4, 40)}, plan={"generator": "gather"})
+    assert np.array_equal(A, plain)
+    assert capfd.readouterr().err == ""

@@ -35,6 +35,8 @@ class ParallelAccesses:
 
         ``width`` is how many points to compute at once, 1 for no vectors; LLVM's choice where it is None.
         """
+        if width is not None and width > 1 and _calls_functions(branch):
+            width = None  # LLVM would say on stderr that no vectors are possible
         wishes = [["llvm.loop.parallel_accesses", self.group]]
         # Rows are short as often as not: one vector at a time leaves fewer points over.
         wishes.append(["llvm.loop.interleave.count", I32(1)])
@@ -45,6 +47,17 @@ class ParallelAccesses:
             # Unrolled, it would not be a loop any more when vectors are made of loops.
             wishes.append(["llvm.loop.unroll.disable"])
         _loop_property(self.module, branch, *map(self.module.add_metadata, wishes))
+
+
+def _calls_functions(branch):
+    """Whether the loop that ends with a branch calls a function from outside, of which there is none of vectors."""
+    blocks, new = {branch.parent}, [block for block in branch.operands if isinstance(block, ir.Block)][:1]
+    while new:
+        if (block := new.pop()) not in blocks:
+            blocks.add(block)
+            new += [each for each in block.terminator.operands if isinstance(each, ir.Block)]
+    calls = (i.callee for block in blocks for i in block.instructions if isinstance(i, ir.CallInstr))
+    return any(not (getattr(each, "name", "").startswith("llvm.") or getattr(each, "blocks", ())) for each in calls)
 
 
 class SeparateArrays:
