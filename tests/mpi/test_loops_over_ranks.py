@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from polybench import KERNELS, arguments
 
 import tilewave as tw
-from bench.polybench_bodies import KERNELS, arguments
 
 
 pytestmark = pytest.mark.mpi(ranks=[1, 3])

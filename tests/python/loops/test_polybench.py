@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from local_ranks import results_of
+from polybench import KERNELS, arguments
 
 import tilewave as tw
-from bench.polybench_bodies import KERNELS, arguments
 from tilewave.loops import plan
 
 #: Those of which some loops are nests.
