@@ -1,18 +1,16 @@
 // The memory of one rank, cell by cell: what each holds, and who touched it last.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "check/program.hpp"
-#include "core/concat.hpp"
+#include "check/wrong.hpp"
 
 namespace tilewave {
 
 /// One memory of one rank, with all arrays of the rank that lie there.
 class CellStore {
 public:
-    using Why = std::optional<std::string>;
     explicit CellStore(const Program& program) : program_(program) {}
 
     /// An array lies here: before any add().
@@ -39,45 +37,34 @@ public:
         space.for_each(from, [&](const Index& c) { at(id, space, c).version = start; });
     }
 
-    Why read(int array, const Box& box, const Who& who, const std::vector<std::int32_t>& clock, Versions* versions) {
+    void read(int array, const Box& box, const Who& who, const std::vector<std::int32_t>& clock, Versions* versions) {
         const Cells& space = program_.cells(box);
         if (versions) versions->clear();
-        Why why;
         space.for_each(box, [&](const Index& c) {
             Cell& cell = at(array, space, c);
             if (versions) versions->push_back(cell.version);
-            if (why) return;
             if (cell.promised >= 0)
-                why = concat("it reads ", box, " while message ", cell.promised, " is being received there");
-            else if (!before(cell.writer, clock))
-                why = concat("it reads ", box, " with no order after the step that writes it");
+                wrong("it reads ", box, " while message ", cell.promised, " is being received there");
+            if (!before(cell.writer, clock)) wrong("it reads ", box, " with no order after the step that writes it");
             cell.readers.note(who);
         });
-        return why;
     }
-    Why write(int array, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
-              const Versions& versions) {
+    void write(int array, const Box& box, const Who& who, const std::vector<std::int32_t>& clock,
+               const Versions& versions) {
         const Cells& space = program_.cells(box);
-        Why why;
         std::size_t i = 0;
         space.for_each(box, [&](const Index& c) {
             Cell& cell = at(array, space, c);
-            if (!why) {
-                if (cell.promised >= 0)
-                    why = concat("it writes ", box, " while message ", cell.promised, " is being received there");
-                else if (cell.lent > 0)
-                    why = concat("it writes ", box, " while it is being sent");
-                else if (!before(cell.writer, clock))
-                    why = concat("it writes ", box, " with no order after another write");
-                if (!why && !cell.readers.all_before(clock))
-                    why = concat("it writes ", box, " with no order after a step that reads it");
-            }
+            if (cell.promised >= 0)
+                wrong("it writes ", box, " while message ", cell.promised, " is being received there");
+            if (cell.lent > 0) wrong("it writes ", box, " while it is being sent");
+            if (!before(cell.writer, clock)) wrong("it writes ", box, " with no order after another write");
+            if (!cell.readers.all_before(clock)) wrong("it writes ", box, " with no order after a step that reads it");
             cell.readers.clear();
             cell.writer = who;
             cell.version = i < versions.size() ? versions[i] : missing;
             ++i;
         });
-        return why;
     }
     void set(int array, const Cells& space, const Index& cell, Version version) {
         at(array, space, cell).version = version;

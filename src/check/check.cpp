@@ -86,8 +86,11 @@ std::optional<Violation> Checker::run() {
                 while (p.next[l] < p.s->lanes[l].size() && ready(p, p.s->lanes[l][p.next[l]])) {
                     const int lane = static_cast<int>(l);
                     ++p.clock[l][p.first_lane + lane];
-                    if (auto why = perform(p, lane, p.s->lanes[l][p.next[l]]))
-                        return Violation{p.s->rank, lane, p.next[l], *why};
+                    try {
+                        perform(p, lane, p.s->lanes[l][p.next[l]]);
+                    } catch (const Mistake& found) {
+                        return Violation{p.s->rank, lane, p.next[l], found.why};
+                    }
                     ++p.next[l];
                     moved = true;
                 }
@@ -111,7 +114,7 @@ bool Checker::ready(const RankState& p, const Step& step) const {
     return true;
 }
 
-Checker::Why Checker::perform(RankState& p, int lane, const Step& step) {
+void Checker::perform(RankState& p, int lane, const Step& step) {
     switch (step.op) {
         case Op::compute: return compute(p, lane, p.s->tiles[step.item]);
         case Op::post_recv:
@@ -124,9 +127,9 @@ Checker::Why Checker::perform(RankState& p, int lane, const Step& step) {
             auto& signals = p.signals[lane];
             const std::int32_t before = signals.empty() ? 0 : signals.back().first;
             if (step.count <= before)
-                return concat("signal ", step.count, " where the lane's counter is ", before, ": it only grows");
+                wrong("signal ", step.count, " where the lane's counter is ", before, ": it only grows");
             signals.push_back({step.count, p.clock[lane]});
-            return std::nullopt;
+            return;
         }
         case Op::await:
             for (const auto& [count, clock] : p.signals[step.item])
@@ -134,20 +137,20 @@ Checker::Why Checker::perform(RankState& p, int lane, const Step& step) {
                     join(p.clock[lane], clock);
                     break;
                 }
-            return std::nullopt;
+            return;
     }
-    return "unknown op";
+    wrong("unknown op");
 }
 
-Checker::Why Checker::read_cells(RankState& p, int lane, int array, const Box& box, Versions* versions) {
+void Checker::read_cells(RankState& p, int lane, int array, const Box& box, Versions* versions) {
     if (!p.s->arrays[array].storage.contains(box))
-        return concat("it reads ", box, " of array ", array, ", outside its storage ", p.s->arrays[array].storage);
+        wrong("it reads ", box, " of array ", array, ", outside its storage ", p.s->arrays[array].storage);
     return p.store(array).read(array, box, who(p, lane), p.clock[lane], versions);
 }
 
-Checker::Why Checker::write_cells(RankState& p, int lane, int array, const Box& box, const Versions& versions) {
+void Checker::write_cells(RankState& p, int lane, int array, const Box& box, const Versions& versions) {
     if (!p.s->arrays[array].storage.contains(box))
-        return concat("it writes ", box, " of array ", array, ", outside its storage ", p.s->arrays[array].storage);
+        wrong("it writes ", box, " of array ", array, ", outside its storage ", p.s->arrays[array].storage);
     return p.store(array).write(array, box, who(p, lane), p.clock[lane], versions);
 }
 
@@ -157,44 +160,42 @@ static std::string held(const RankState& p, const BufferState& buffer) {
     return concat("message ", buffer.holds, " of region ", m.region, " and ", m.bytes, " bytes");
 }
 
-Checker::Why Checker::compute(RankState& p, int lane, const Tile& tile) {
+void Checker::compute(RankState& p, int lane, const Tile& tile) {
     Entry& entry = program_.entry(p.s->rank, tile.work);
     return entry.work->task() ? compute_task(p, lane, tile, entry) : compute_nest(p, lane, tile, entry);
 }
 
-Checker::Why Checker::post(RankState& p, int lane, int id) {
+void Checker::post(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     MessageState& state = p.messages[id];
-    if (state.stage != Stage::fresh) return concat("message ", id, " is posted twice");
+    if (state.stage != Stage::fresh) wrong("message ", id, " is posted twice");
     if (m.peer < 0 || m.peer >= p.s->ranks || m.peer == p.s->rank)
-        return concat("message ", id, " has peer ", m.peer, " of ", p.s->ranks, " ranks");
+        wrong("message ", id, " has peer ", m.peer, " of ", p.s->ranks, " ranks");
     state.stage = Stage::posted;
     state.posted = p.clock[lane];
     state.poster = p.first_lane + lane;
     state.at = state.posted[state.poster];
     if (m.buffer >= 0) {
         BufferState& buffer = p.buffers[m.buffer];
-        if (auto why = m.send ? buffer.begin_send(who(p, lane), p.clock[lane], id)
-                              : buffer.begin_receive(who(p, lane), p.clock[lane], id))
-            return why;
+        m.send ? buffer.begin_send(who(p, lane), p.clock[lane], id)
+               : buffer.begin_receive(who(p, lane), p.clock[lane], id);
         if (m.send) {
             // What another message left in the buffer may go on as it is: forwarding.
             if (buffer.holds < 0 || (m.pieces > 0 ? buffer.holds != id : !same_bytes(p, id, buffer.holds)))
-                return concat("message ", id, " of region ", m.region, " and ", m.bytes,
-                              " bytes is sent before it is packed: its buffer holds ", held(p, buffer));
+                wrong("message ", id, " of region ", m.region, " and ", m.bytes,
+                      " bytes is sent before it is packed: its buffer holds ", held(p, buffer));
             state.content = buffer.content;
             if (m.pieces > 0 &&
                 std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
-                return concat("message ", id, " is sent before all of its ", m.pieces, " parts are packed");
+                wrong("message ", id, " is sent before all of its ", m.pieces, " parts are packed");
         }
     } else if (m.send) {
-        if (auto why = read_cells(p, lane, m.array, m.region, &state.content)) return why;
+        read_cells(p, lane, m.array, m.region, &state.content);
         for (Version v : state.content)
-            if (v == missing) return concat("it sends ", m.region, " before anything is there");
+            if (v == missing) wrong("it sends ", m.region, " before anything is there");
         p.store(m.array).lend(m.array, m.region, +1);
     } else {
-        if (auto why = write_cells(p, lane, m.array, m.region, Versions(cells(m.region).count(m.region), missing)))
-            return why;
+        write_cells(p, lane, m.array, m.region, Versions(cells(m.region).count(m.region), missing));
         p.store(m.array).promise(m.array, m.region, id);
     }
     // Match with the other side, oldest first.
@@ -206,19 +207,19 @@ Checker::Why Checker::post(RankState& p, int lane, int id) {
         // matched already.
         const MessageState& last = p.messages[same_side.last];
         if (last.at > p.clock[lane][last.poster])
-            return concat("message ", id, " and message ", same_side.last, " have one tag and no certain order");
+            wrong("message ", id, " and message ", same_side.last, " have one tag and no certain order");
     }
     same_side.last = id;
     if (other_side.waiting.empty()) {
         same_side.waiting.push_back(id);
-        return std::nullopt;
+        return;
     }
     const int other = other_side.waiting.front();
     other_side.waiting.pop_front();
     const Message& o = ranks_[m.peer].s->messages[other];
     if (o.bytes != m.bytes)
-        return concat("message ", id, " of ", m.bytes, " bytes meets one of ", o.bytes, " bytes on rank ", m.peer,
-                      " (tag ", m.tag, ")");
+        wrong("message ", id, " of ", m.bytes, " bytes meets one of ", o.bytes, " bytes on rank ", m.peer, " (tag ",
+              m.tag, ")");
     // Without results no value passes from one array to another. The rank that receives has them.
     const bool passes = p.s->works.empty() || !p.s->results.empty() || !ranks_[m.peer].s->results.empty();
     for (int i = 1; i <= std::max(m.pieces, o.pieces); ++i) {
@@ -226,24 +227,23 @@ Checker::Why Checker::post(RankState& p, int lane, int id) {
         if (m.pieces == o.pieces && (passes || part.array == other_part.array) &&
             same_elements(p.s->arrays[part.array], part.region, other_part.region))
             continue;
-        return concat("message ", id, " of ", m.pieces, " parts meets others on rank ", m.peer, " (tag ", m.tag, ")");
+        wrong("message ", id, " of ", m.pieces, " parts meets others on rank ", m.peer, " (tag ", m.tag, ")");
     }
     if (!same_elements(p.s->arrays[m.array], o.region, m.region))
-        return concat("message ", id, " of region ", m.region, " meets region ", o.region, " on rank ", m.peer,
-                      " (tag ", m.tag, ")");
+        wrong("message ", id, " of region ", m.region, " meets region ", o.region, " on rank ", m.peer, " (tag ", m.tag,
+              ")");
     if (!passes && o.array != m.array)
-        return concat("message ", id, " of array ", m.array, " meets array ", o.array, " on rank ", m.peer, " (tag ",
-                      m.tag, ")");
+        wrong("message ", id, " of array ", m.array, " meets array ", o.array, " on rank ", m.peer, " (tag ", m.tag,
+              ")");
     state.partner = other;
     ranks_[m.peer].messages[other].partner = id;
-    return std::nullopt;
 }
 
-Checker::Why Checker::wait(RankState& p, int lane, int id) {
+void Checker::wait(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     MessageState& state = p.messages[id];
-    if (state.stage == Stage::fresh) return concat("message ", id, " is waited for before it is posted");
-    if (state.stage == Stage::finished) return concat("message ", id, " is waited for twice");
+    if (state.stage == Stage::fresh) wrong("message ", id, " is waited for before it is posted");
+    if (state.stage == Stage::finished) wrong("message ", id, " is waited for twice");
     state.stage = Stage::finished;
     // What the poster did before posting is before what follows the wait, whoever waits.
     join(p.clock[lane], state.posted);
@@ -254,7 +254,7 @@ Checker::Why Checker::wait(RankState& p, int lane, int id) {
     if (m.buffer >= 0) {
         if (m.send) return p.buffers[m.buffer].end_send(who(p, lane), p.clock[lane], id);
         p.buffers[m.buffer].arrive(who(p, lane), std::move(other.content));
-        return std::nullopt;
+        return;
     }
     if (m.send) {
         p.store(m.array).lend(m.array, m.region, -1);
@@ -264,13 +264,13 @@ Checker::Why Checker::wait(RankState& p, int lane, int id) {
     return write_cells(p, lane, m.array, m.region, other.content);
 }
 
-Checker::Why Checker::pack(RankState& p, int lane, int id) {
+void Checker::pack(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
-    if (m.buffer < 0) return concat("pack of message ", id, ", which has no buffer");
+    if (m.buffer < 0) wrong("pack of message ", id, ", which has no buffer");
     Versions packed;
-    if (auto why = read_cells(p, lane, m.array, m.region, &packed)) return why;
+    read_cells(p, lane, m.array, m.region, &packed);
     for (Version v : packed)
-        if (v == missing) return concat("it packs ", m.region, " before anything is there");
+        if (v == missing) wrong("it packs ", m.region, " before anything is there");
     BufferState& buffer = p.buffers[m.buffer];
     if (m.aggregate < 0) return buffer.write(who(p, lane), p.clock[lane], id, std::move(packed));
     // The others' values stay; what is not packed yet is missing.
@@ -283,19 +283,19 @@ Checker::Why Checker::pack(RankState& p, int lane, int id) {
     return buffer.write(who(p, lane), p.clock[lane], m.aggregate, std::move(all));
 }
 
-Checker::Why Checker::unpack(RankState& p, int lane, int id) {
+void Checker::unpack(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
-    if (m.buffer < 0) return concat("unpack of message ", id, ", which has no buffer");
+    if (m.buffer < 0) wrong("unpack of message ", id, ", which has no buffer");
     BufferState& buffer = p.buffers[m.buffer];
     const bool local = m.peer == p.s->rank;
     const int whole = m.aggregate >= 0 ? m.aggregate : id;
     if (!local && p.messages[whole].stage != Stage::finished)
-        return concat("message ", id, " is unpacked before it has arrived");
-    if (auto why = buffer.read(who(p, lane), p.clock[lane])) return why;
+        wrong("message ", id, " is unpacked before it has arrived");
+    buffer.read(who(p, lane), p.clock[lane]);
     // A copy within the rank may take any message's values; a received message is unpacked itself.
     if (local ? buffer.holds < 0 || !same_bytes(p, id, buffer.holds) : buffer.holds != whole)
-        return concat("message ", id, " of region ", m.region, " and ", m.bytes,
-                      " bytes is unpacked from a buffer that holds ", held(p, buffer));
+        wrong("message ", id, " of region ", m.region, " and ", m.bytes, " bytes is unpacked from a buffer that holds ",
+              held(p, buffer));
     if (m.aggregate >= 0) {
         const auto first = buffer.content.begin() + static_cast<std::ptrdiff_t>(place_of(*p.s, id));
         return write_cells(p, lane, m.array, m.region,
@@ -304,24 +304,23 @@ Checker::Why Checker::unpack(RankState& p, int lane, int id) {
     return write_cells(p, lane, m.array, m.region, buffer.content);
 }
 
-Checker::Why Checker::combine(RankState& p, int lane, int id, int operand) {
+void Checker::combine(RankState& p, int lane, int id, int operand) {
     const Message& m = p.s->messages[id];
     const std::string name = concat("message ", id);
     BufferState& into = p.buffers[m.buffer];
-    if (p.messages[id].stage != Stage::finished) return name + " is combined before it has arrived";
-    if (into.holds != id) return name + " is combined in a buffer that holds " + held(p, into);
+    if (p.messages[id].stage != Stage::finished) wrong(name, " is combined before it has arrived");
+    if (into.holds != id) wrong(name, " is combined in a buffer that holds ", held(p, into));
     Versions other;
     if (operand >= 0) {
         BufferState& from = p.buffers[p.s->messages[operand].buffer];
-        if (auto why = from.read(who(p, lane), p.clock[lane])) return "left operand: " + *why;
+        named("left operand", [&] { from.read(who(p, lane), p.clock[lane]); });
         if (from.holds != operand)
-            return concat(name, " is combined with message ", operand, ", whose buffer holds ", held(p, from));
+            wrong(name, " is combined with message ", operand, ", whose buffer holds ", held(p, from));
         other = from.content;
     } else {
-        if (auto why = read_cells(p, lane, m.array, m.region, &other)) return why;
+        read_cells(p, lane, m.array, m.region, &other);
         for (Version v : other)
-            if (v == missing)
-                return concat("it combines with ", m.region, " of array ", m.array, " before anything is there");
+            if (v == missing) wrong("it combines with ", m.region, " of array ", m.array, " before anything is there");
     }
     for (std::size_t i = 0; i < other.size(); ++i)
         other[i] = operand == combine_array_right ? table_.combine(into.content[i], other[i])

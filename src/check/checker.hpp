@@ -70,24 +70,22 @@ public:
     std::optional<Violation> run();
 
 private:
-    using Why = std::optional<std::string>;
-
     void set_up();
     void leave_out_padding(int array);
     bool ready(const RankState& p, const Step& step) const;
-    Why perform(RankState& p, int lane, const Step& step);
-    Why compute(RankState& p, int lane, const Tile& tile);
-    Why compute_nest(RankState& p, int lane, const Tile& tile, Entry& entry);
-    Why read_nest(RankState& p, int lane, const Tile& tile, const Entry& entry);
-    Why count_points(RankState& p, const Tile& tile, Entry& entry);
-    Why compute_task(RankState& p, int lane, const Tile& tile, Entry& entry);
-    Why post(RankState& p, int lane, int id);
-    Why wait(RankState& p, int lane, int id);
-    Why pack(RankState& p, int lane, int id);
-    Why unpack(RankState& p, int lane, int id);
-    Why combine(RankState& p, int lane, int id, int operand);
-    Why read_cells(RankState& p, int lane, int array, const Box& box, Versions* versions);
-    Why write_cells(RankState& p, int lane, int array, const Box& box, const Versions& versions);
+    void perform(RankState& p, int lane, const Step& step);
+    void compute(RankState& p, int lane, const Tile& tile);
+    void compute_nest(RankState& p, int lane, const Tile& tile, Entry& entry);
+    void read_nest(RankState& p, int lane, const Tile& tile, const Entry& entry);
+    void count_points(RankState& p, const Tile& tile, Entry& entry);
+    void compute_task(RankState& p, int lane, const Tile& tile, Entry& entry);
+    void post(RankState& p, int lane, int id);
+    void wait(RankState& p, int lane, int id);
+    void pack(RankState& p, int lane, int id);
+    void unpack(RankState& p, int lane, int id);
+    void combine(RankState& p, int lane, int id, int operand);
+    void read_cells(RankState& p, int lane, int array, const Box& box, Versions* versions);
+    void write_cells(RankState& p, int lane, int array, const Box& box, const Versions& versions);
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();

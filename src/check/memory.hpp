@@ -1,12 +1,12 @@
 // What the checker knows of memory: compressed coordinates, and who touched what last.
 #pragma once
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "check/versions.hpp"
+#include "check/wrong.hpp"
 #include "core/concat.hpp"
 #include "tilewave/index.hpp"
 
@@ -155,41 +155,35 @@ struct BufferState {
     Readers readers;
     Versions content;
 
-    using Why = std::optional<std::string>;
-    Why read(const Who& who, const std::vector<std::int32_t>& clock) {
-        if (receiving >= 0) return concat("its buffer is still in use by message ", receiving);
-        if (!before(writer, clock)) return "its buffer was filled with no order before this step";
+    void read(const Who& who, const std::vector<std::int32_t>& clock) {
+        if (receiving >= 0) wrong("its buffer is still in use by message ", receiving);
+        if (!before(writer, clock)) wrong("its buffer was filled with no order before this step");
         readers.note(who);
-        return std::nullopt;
     }
-    Why write(const Who& who, const std::vector<std::int32_t>& clock, int id, Versions versions) {
+    void write(const Who& who, const std::vector<std::int32_t>& clock, int id, Versions versions) {
         if (receiving >= 0 || !sending.empty())
-            return concat("its buffer is reused while message ", receiving >= 0 ? receiving : sending[0],
-                          " is in flight");
-        if (!before(writer, clock)) return "its buffer was filled with no order before this step";
-        if (!readers.all_before(clock)) return "its buffer may still be read by another lane";
+            wrong("its buffer is reused while message ", receiving >= 0 ? receiving : sending[0], " is in flight");
+        if (!before(writer, clock)) wrong("its buffer was filled with no order before this step");
+        if (!readers.all_before(clock)) wrong("its buffer may still be read by another lane");
         readers.clear();
         writer = who;
         holds = id;
         content = std::move(versions);
-        return std::nullopt;
     }
-    Why begin_receive(const Who& who, const std::vector<std::int32_t>& clock, int id) {
-        if (auto why = write(who, clock, -1, {})) return why;
+    void begin_receive(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        write(who, clock, -1, {});
         receiving = id;
-        return std::nullopt;
     }
     void arrive(const Who& who, Versions versions) {
         holds = std::exchange(receiving, -1);
         writer = who;
         content = std::move(versions);
     }
-    Why begin_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
-        if (auto why = read(who, clock)) return why;
+    void begin_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+        read(who, clock);
         sending.push_back(id);
-        return std::nullopt;
     }
-    Why end_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
+    void end_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
         sending.erase(std::find(sending.begin(), sending.end(), id));
         return read(who, clock);
     }

@@ -3,7 +3,6 @@
 
 #include "check/checker.hpp"
 #include "check/shapes.hpp"
-#include "core/concat.hpp"
 #include "core/signs.hpp"
 #include "schedule/tile_rows.hpp"
 
@@ -11,29 +10,28 @@ namespace tilewave {
 
 using Written = Entry::Written;
 
-Checker::Why Checker::compute_nest(RankState& p, int lane, const Tile& tile, Entry& entry) {
+void Checker::compute_nest(RankState& p, int lane, const Tile& tile, Entry& entry) {
     const Schedule& s = *p.s;
     const NestWork& nest = *s.works[tile.work].nest();
     if (!nest.space.contains(tile.box.shifted(-nest.period_shift(tile.box))))
-        return concat("tile ", tile.box, " is not inside the space");
+        wrong("tile ", tile.box, " is not inside the space");
     if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
         const int across = nest.window.across;
         std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
         column[across] = 0;
         const auto [last, first] = p.columns.try_emplace(column, tile.box.lo[across]);
         if (tile.box.lo[across] < last->second)
-            return concat(
-                "tile ", tile.box,
-                " is computed after others further along its column: planes that it reads are no longer stored");
+            wrong("tile ", tile.box,
+                  " is computed after others further along its column: planes that it reads are no longer stored");
         last->second = tile.box.hi[across];
     }
-    if (auto why = read_nest(p, lane, tile, entry)) return why;
-    if (auto why = count_points(p, tile, entry)) return why;
+    read_nest(p, lane, tile, entry);
+    count_points(p, tile, entry);
     for (const Access& w : nest.places) {
         if (!w.writes) break;
         const Array& array = s.arrays[w.array];
         const Box to = array.elements(tile.box.shifted(w.offset));
-        if (auto why = inside_storage(s, "it writes", w.array, to)) return why;
+        if (auto why = inside_storage(s, "it writes", w.array, to)) wrong(*why);
         Versions versions;
         cells(to).for_each(to, [&](const Index& cell) {
             // Where points are beyond the bounds, what is there stays: of a cell that some of them write there must
@@ -47,12 +45,11 @@ Checker::Why Checker::compute_nest(RankState& p, int lane, const Tile& tile, Ent
                                           (there == missing && array.lacks == 0 && !all_write(nest, tile, w, cell)));
             versions.push_back(stays ? there : now);
         });
-        if (auto why = write_cells(p, lane, w.array, to, versions)) return why;
+        write_cells(p, lane, w.array, to, versions);
     }
-    return std::nullopt;
 }
 
-Checker::Why Checker::read_nest(RankState& p, int lane, const Tile& tile, const Entry& entry) {
+void Checker::read_nest(RankState& p, int lane, const Tile& tile, const Entry& entry) {
     const Schedule& s = *p.s;
     const NestWork& nest = *s.works[tile.work].nest();
     std::vector<Access> reads_at = nest.places;
@@ -80,30 +77,26 @@ Checker::Why Checker::read_nest(RankState& p, int lane, const Tile& tile, const 
         const bool by_itself = written == Written::once && lexicographically_positive(-r.offset);
         std::vector<Box> pieces = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.elements(from)};
         for (const Box& part : pieces) {
-            if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
+            read_cells(p, lane, r.array, part, &versions);
             if (written == Written::often) continue;  // the order of steps is all that is checked
             // The array must hold what plain loops would find: new values before the point in loop
             // order, those of the works before after it.
             std::size_t i = 0;
-            Why wrong;
             cells(part).for_each(part, [&](const Index& cell) {
                 const Version found = versions[i++];
-                if (wrong) return;
                 const bool right = by_itself && program_.planned(entry, array, cell)
                                        ? found == program_.value(entry, s.rank, r.array, cell)
                                        : program_.right(found, program_.before(entry, s.rank, r.array, cell));
                 if (!right && (stays(cell) || reads(nest, tile, r, cell)))
-                    wrong = concat("tile ", tile.box, " reads ", part, " of array ", r.array, " before ",
-                                   (found == missing ? "anything is there" : "it holds the right values"));
+                    wrong("tile ", tile.box, " reads ", part, " of array ", r.array, " before ",
+                          (found == missing ? "anything is there" : "it holds the right values"));
             });
-            if (wrong) return wrong;
         }
     }
-    return std::nullopt;
 }
 
 // Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
-Checker::Why Checker::count_points(RankState& p, const Tile& tile, Entry& entry) {
+void Checker::count_points(RankState& p, const Tile& tile, Entry& entry) {
     const NestWork& nest = *entry.work->nest();
     const bool each = std::all_of(nest.places.begin(), nest.places.end(), [&](const Access& w) {
         return !w.writes || (entry.written[w.array] == Written::once && p.s->arrays[w.array].time_buffers > 0);
@@ -111,19 +104,15 @@ Checker::Why Checker::count_points(RankState& p, const Tile& tile, Entry& entry)
     std::vector<char>& here = p.computed[tile.work];
     const Cells& space = cells(tile.box);
     const Box& own = p.s->works[tile.work].nest()->own;
-    Why twice;
     space.for_each(tile.box, [&](const Index& cell) {
         const std::size_t at = space.linear(space.all(), program_.in_the_space(nest, cell)),
                           in_space = space.linear(space.all(), cell);  // of the halo, where a loop is periodic
-        if ((each ? here[in_space] : entry.computed[at]) && !twice)
-            twice = concat("points of tile ", tile.box, " are computed twice");
+        if (each ? here[in_space] : entry.computed[at]) wrong("points of tile ", tile.box, " are computed twice");
         entry.computed[at] = here[in_space] = 1;
         if (own.dims() > 0 && !space.inside(cell, own)) return;
-        if (own.dims() > 0 && entry.reduced[at] && !twice)
-            twice = concat("points of tile ", tile.box, " are those of two ranks");
+        if (own.dims() > 0 && entry.reduced[at]) wrong("points of tile ", tile.box, " are those of two ranks");
         entry.reduced[at] = 1;
     });
-    return twice;
 }
 
 // Whether some point of the tile that is within the bounds reads the cell at `place`.

@@ -13,6 +13,7 @@
 #include <map>
 #include <tuple>
 
+#include "check/wrong.hpp"
 #include "core/concat.hpp"
 #include "schedule/repeat.hpp"
 
@@ -37,34 +38,32 @@ std::int32_t last_count(const Schedule& s, std::size_t lane, std::int32_t end) {
     return count;
 }
 
-std::optional<std::string> step_of(const Schedule& s, std::size_t l, std::size_t i, std::vector<Seen>& seen) {
+void step_of(const Schedule& s, std::size_t l, std::size_t i, std::vector<Seen>& seen) {
     const Step& step = s.lanes[l][i];
     const Section section = section_of(s, l, i);
-    if (step.op == Op::compute || step.op == Op::signal) return std::nullopt;
+    if (step.op == Op::compute || step.op == Op::signal) return;
     if (step.op == Op::await) {
-        if (section == Section::after) return std::nullopt;
+        if (section == Section::after) return;
         const auto other = static_cast<std::size_t>(step.item);
         const StepRange& range = s.repeated[other];
         const std::int32_t last = last_count(s, other, section == Section::block ? range.end : range.begin);
-        if (step.count <= last) return std::nullopt;
-        return concat("await ", step.count, " of lane ", step.item, " stands ", text_of(section),
-                      ", where that lane counts to ", last,
-                      "; allowed: what it has counted by the end of the same repetition");
+        if (step.count <= last) return;
+        wrong("await ", step.count, " of lane ", step.item, " stands ", text_of(section),
+              ", where that lane counts to ", last, "; allowed: what it has counted by the end of the same repetition");
     }
     const Message& m = s.messages[step.item];
     const auto whole = static_cast<std::size_t>(m.aggregate >= 0 ? m.aggregate : step.item);
     Seen& of = seen[whole];
     const std::string name = concat("message ", whole);
     if (of.section >= 0 && of.section != static_cast<int>(section))
-        return name + " stands " + text_of(static_cast<Section>(of.section)) + " and " + text_of(section) +
-               "; allowed: one of them";
+        wrong(name, " stands ", text_of(static_cast<Section>(of.section)), " and ", text_of(section),
+              "; allowed: one of them");
     of.section = static_cast<int>(section);
     if (step.op == Op::post_send || step.op == Op::post_recv) of.poster = static_cast<int>(l);
     if (step.op == Op::wait) of.waiter = static_cast<int>(l);
     if (section == Section::block && of.poster >= 0 && of.waiter >= 0 && of.poster != of.waiter)
-        return concat(name, " is posted by lane ", of.poster, " and waited for by lane ", of.waiter,
-                      "; allowed in a block: one lane for both");
-    return std::nullopt;
+        wrong(name, " is posted by lane ", of.poster, " and waited for by lane ", of.waiter,
+              "; allowed in a block: one lane for both");
 }
 
 }  // namespace
@@ -72,15 +71,12 @@ std::optional<std::string> step_of(const Schedule& s, std::size_t l, std::size_t
 std::optional<Violation> check_repeated_rank(const Schedule& s) {
     if (s.repeated.empty()) return std::nullopt;
     std::vector<Seen> seen(s.messages.size());
-    for (std::size_t l = 0; l < s.lanes.size(); ++l)
-        for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
-            if (auto why = step_of(s, l, i, seen)) return Violation{s.rank, static_cast<int>(l), i, *why};
-    return std::nullopt;
+    return first_wrong_step(s, [&](std::size_t lane, std::size_t i) { step_of(s, lane, i, seen); });
 }
 
 std::optional<Violation> check_repeated(std::span<const Schedule> schedules) {
     for (const Schedule& s : schedules)
-        if (auto wrong = check_repeated_rank(s)) return wrong;
+        if (auto found = check_repeated_rank(s)) return found;
     const WorkRange works = repeated_works(schedules);
     // By sender, receiver, tag and section: sends less receives, and one of the steps.
     std::map<std::tuple<int, int, int, Section>, std::pair<int, Violation>> posts;

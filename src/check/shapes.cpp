@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "check/wrong.hpp"
 #include "core/concat.hpp"
 #include "core/signs.hpp"
 #include "schedule/tile_rows.hpp"
@@ -12,19 +13,16 @@
 namespace tilewave {
 namespace {
 
-using Why = std::optional<std::string>;
-
 // Rows go along the last dimension, item next to item; each dimension steps over all within it.
-Why check_rows(const Array& a, const std::string& name) {
+void check_rows(const Array& a, const std::string& name) {
     std::int64_t span = 1;  // items from the first to the last of the dimensions within
     for (int k = a.stride.n - 1; k >= 0; --k) {
-        if (a.stride[k] < 0) return name + ": it may not be negative";
+        if (a.stride[k] < 0) wrong(name, ": it may not be negative");
         if (a.storage.extent(k) <= 1) continue;
-        if (a.stride[k] < span) return name + ": its rows overlap";
-        if (k == a.stride.n - 1 && a.stride[k] != 1) return name + ": along the last dimension it must be 1";
+        if (a.stride[k] < span) wrong(name, ": its rows overlap");
+        if (k == a.stride.n - 1 && a.stride[k] != 1) wrong(name, ": along the last dimension it must be 1");
         span += (a.storage.extent(k) - 1) * a.stride[k];
     }
-    return std::nullopt;
 }
 
 // So many pairs of elements, or places of tiles, are looked at: some seconds, some GB.
@@ -128,121 +126,115 @@ Array next_to_tiles(const NestWork& nest, Array a) {
     return a;
 }
 
-Why check_array(const Schedule& s, int id) {
+void check_array(const Schedule& s, int id) {
     const Array& a = s.arrays[id];
     const std::string name = concat("array ", id, " of storage ", a.storage, " has stride ", a.stride);
-    if (a.stride.n == 0 || a.whole || a.storage.empty()) return std::nullopt;
+    if (a.stride.n == 0 || a.whole || a.storage.empty()) return;
     if (s.works.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
     const NestWork* nest = s.works.size() == 1 ? s.works[0].nest() : nullptr;
     const Array addressed = a.planes > 0 ? next_to_tiles(*nest, a) : a;
     if (!addressed.storage.empty() && overlaps(addressed) && !row_by_row(s, id))
-        return name + ": its elements overlap, or are too many to look at";
-    return std::nullopt;
+        wrong(name, ": its elements overlap, or are too many to look at");
 }
 
 // A message with parts: they lie one behind the other in its buffer, and are all of it.
-Why check_aggregate(const Schedule& s, int id) {
+void check_aggregate(const Schedule& s, int id) {
     const Message& m = s.messages[id];
     const std::string name = concat("message ", id, " of ", m.pieces, " parts");
-    if (m.aggregate >= 0 || m.buffer < 0) return name + " is a part itself or has no buffer";
+    if (m.aggregate >= 0 || m.buffer < 0) wrong(name, " is a part itself or has no buffer");
     std::int64_t bytes = 0;
     for (int i = id + 1; i <= id + m.pieces; ++i) {
         const Message& part = s.messages[i];
         if (part.aggregate != id || part.pieces != 0 || part.peer != m.peer || part.send != m.send ||
             part.buffer != m.buffer || part.at != bytes)
-            return concat(name, " is followed by message ", i, ", which is none of them");
+            wrong(name, " is followed by message ", i, ", which is none of them");
         bytes += part.bytes;
     }
     if (bytes != m.bytes || s.buffers[m.buffer] < bytes)
-        return concat(name, " has ", m.bytes, " bytes, its parts ", bytes, ", its buffer ", s.buffers[m.buffer]);
-    return std::nullopt;
+        wrong(name, " has ", m.bytes, " bytes, its parts ", bytes, ", its buffer ", s.buffers[m.buffer]);
 }
 
-Why check_message(const Schedule& s, int id) {
+void check_message(const Schedule& s, int id) {
     const Message& m = s.messages[id];
     const std::string name = concat("message ", id);
     if (m.pieces != 0) return check_aggregate(s, id);
     if (m.aggregate >= 0) {
         if (id <= m.aggregate || id > m.aggregate + s.messages[m.aggregate].pieces)
-            return concat(name, " is no part of message ", m.aggregate);
-        if (auto why = check_aggregate(s, m.aggregate)) return why;
+            wrong(name, " is no part of message ", m.aggregate);
+        check_aggregate(s, m.aggregate);
     }
     const Array& array = s.arrays[m.array];
     const std::int64_t bytes = m.region.points() * array.item_bytes;
-    if (m.bytes != bytes) return concat(name, " has ", m.bytes, " bytes, its region ", m.region, " ", bytes);
+    if (m.bytes != bytes) wrong(name, " has ", m.bytes, " bytes, its region ", m.region, " ", bytes);
     if (const int along = array.planes > 0 ? only_nest(s).window.along : -1;
         along >= 0 && m.region.extent(along) > array.reach[along])
-        return concat(name, " has region ", m.region, " of an array stored in planes, of which points read back ",
-                      array.reach);
+        wrong(name, " has region ", m.region, " of an array stored in planes, of which points read back ", array.reach);
     if (m.buffer >= 0 && s.buffers[m.buffer] < m.at + bytes)
-        return concat("buffer ", m.buffer, " of ", s.buffers[m.buffer], " bytes is smaller than ", name, " of ", bytes);
+        wrong("buffer ", m.buffer, " of ", s.buffers[m.buffer], " bytes is smaller than ", name, " of ", bytes);
     if (m.buffer < 0 && !one_run(m.region, array))
-        return concat(name, " goes straight from or to ", m.region, ", no single run of memory in ", array.storage,
-                      (array.stride.n ? concat(" of stride ", array.stride) : ""));
-    return std::nullopt;
+        wrong(name, " goes straight from or to ", m.region, ", no single run of memory in ", array.storage,
+              (array.stride.n ? concat(" of stride ", array.stride) : ""));
 }
 
-Why check_combine(const Schedule& s, const Step& step) {
+void check_combine(const Schedule& s, const Step& step) {
     const Message& m = s.messages[step.item];
     const std::string name = concat("message ", step.item);
-    if (m.send) return name + " is combined, but it is a send";
-    if (m.buffer < 0) return "combine of " + name + ", which has no buffer";
-    if (step.count == combine_array_right || step.count == combine_array_left) return std::nullopt;
-    if (step.count == step.item) return name + " is combined with itself";
-    if (auto why = check_message(s, step.count)) return why;
+    if (m.send) wrong(name, " is combined, but it is a send");
+    if (m.buffer < 0) wrong("combine of ", name, ", which has no buffer");
+    if (step.count == combine_array_right || step.count == combine_array_left) return;
+    if (step.count == step.item) wrong(name, " is combined with itself");
+    check_message(s, step.count);
     const Message& left = s.messages[step.count];
     const std::string both = concat(name, " is combined with message ", step.count);
-    if (left.buffer < 0) return both + ", which has no buffer";
-    if (!(left.region == m.region)) return concat(both, ", their regions are ", m.region, " and ", left.region);
-    if (s.arrays[left.array].item_bytes != s.arrays[m.array].item_bytes) return both + " of another item size";
-    return std::nullopt;
+    if (left.buffer < 0) wrong(both, ", which has no buffer");
+    if (!(left.region == m.region)) wrong(both, ", their regions are ", m.region, " and ", left.region);
+    if (s.arrays[left.array].item_bytes != s.arrays[m.array].item_bytes) wrong(both, " of another item size");
 }
 
-Why check_result(const Schedule& s, std::size_t id) {
+void check_result(const Schedule& s, std::size_t id) {
     const Result& r = s.results[id];
     const std::string name = concat("result ", id);
     const Box& storage = s.arrays[r.array].storage;
     if (!storage.contains(r.region))
-        return concat(name, " has region ", r.region, ", outside the storage ", storage, " of array ", r.array);
-    if (r.region.empty()) return std::nullopt;
-    if (r.ranks.empty()) return name + " names no rank";
+        wrong(name, " has region ", r.region, ", outside the storage ", storage, " of array ", r.array);
+    if (r.region.empty()) return;
+    if (r.ranks.empty()) wrong(name, " names no rank");
     if (r.ranks.size() > 1 && !s.arrays[r.source].separate)
-        return concat(name, " combines ranks' values of array ", r.source, ", which is not separate");
-    return std::nullopt;
+        wrong(name, " combines ranks' values of array ", r.source, ", which is not separate");
+}
+
+void must_be_inside(const Schedule& s, const std::string& does, int array, const Box& box) {
+    if (auto why = inside_storage(s, does, array, box)) wrong(*why);
 }
 
 // Of a task that this rank computes: what it declares is there.
-Why check_task(const Schedule& s, const Tile& tile) {
+void check_task(const Schedule& s, const Tile& tile) {
     const Work& work = s.works[tile.work];
     const TaskWork* task = work.task();
-    if (!task) return std::nullopt;
+    if (!task) return;
     const std::string name = concat("task ", work.number);
-    for (const Region& r : task->reads)
-        if (auto why = inside_storage(s, name + ": it reads", r.array, r.box)) return why;
-    for (const Region& r : task->writes)
-        if (auto why = inside_storage(s, name + ": it writes", r.array, r.box)) return why;
-    return std::nullopt;
+    for (const Region& r : task->reads) must_be_inside(s, name + ": it reads", r.array, r.box);
+    for (const Region& r : task->writes) must_be_inside(s, name + ": it writes", r.array, r.box);
 }
 
-Why check_step(const Schedule& s, const Step& step, std::vector<char>& checked) {
+void check_step(const Schedule& s, const Step& step, std::vector<char>& checked) {
     if (step.op == Op::compute) return check_task(s, s.tiles[step.item]);
-    if (step.op == Op::await || step.op == Op::signal) return std::nullopt;
-    if (!checked[step.item])
-        if (auto why = check_message(s, step.item)) return why;
+    if (step.op == Op::await || step.op == Op::signal) return;
+    if (!checked[step.item]) check_message(s, step.item);
     checked[step.item] = 1;
     const Message& m = s.messages[step.item];
     if ((step.op == Op::post_send && !m.send) || (step.op == Op::post_recv && m.send))
-        return concat(step.op, " of message ", step.item, ", which is a ", (m.send ? "send" : "receive"));
+        wrong(step.op, " of message ", step.item, ", which is a ", (m.send ? "send" : "receive"));
     const bool moves = step.op == Op::post_send || step.op == Op::post_recv || step.op == Op::wait;
     if (moves ? m.aggregate >= 0 : m.pieces > 0 || (m.aggregate >= 0 && step.op == Op::combine))
-        return concat(step.op, " of message ", step.item,
-                      (m.pieces > 0 ? ", of which only parts are in memory" : ", which goes with another"));
-    if (moves && (step.op == Op::wait || m.pieces > 0 || m.buffer >= 0)) return std::nullopt;
-    if (!moves && m.buffer < 0) return concat(step.op, " of message ", step.item, ", which has no buffer");
+        wrong(step.op, " of message ", step.item,
+              (m.pieces > 0 ? ", of which only parts are in memory" : ", which goes with another"));
+    if (moves && (step.op == Op::wait || m.pieces > 0 || m.buffer >= 0)) return;
+    if (!moves && m.buffer < 0) wrong(step.op, " of message ", step.item, ", which has no buffer");
     const std::string does =
         moves ? concat("message ", step.item, m.send ? ": it sends" : ": it receives") : concat("it ", step.op, "s");
-    if (auto why = inside_storage(s, does, m.array, m.region)) return why;
-    return step.op == Op::combine ? check_combine(s, step) : std::nullopt;
+    must_be_inside(s, does, m.array, m.region);
+    if (step.op == Op::combine) check_combine(s, step);
 }
 
 bool same_arrays(const Schedule& a, const Schedule& b) {
@@ -277,28 +269,27 @@ bool same_work(const Schedule& s, const Work& a, const Work& b) {
            same_regions(t->writes, u->writes);
 }
 
-Why check_work(const Schedule& s, std::size_t w) {
+void check_work(const Schedule& s, std::size_t w) {
     const Work& work = s.works[w];
     const std::string name = concat("work ", work.number);
     if (const TaskWork* task = work.task()) {
         for (std::size_t i = 0; i < task->writes.size(); ++i) {
             if (s.arrays[task->writes[i].array].whole)
-                return concat(name, " writes array ", task->writes[i].array, ", which is only read");
+                wrong(name, " writes array ", task->writes[i].array, ", which is only read");
             for (std::size_t j = 0; j < i; ++j)
                 if (task->writes[i].array == task->writes[j].array &&
                     !intersect(task->writes[i].box, task->writes[j].box).empty())
-                    return concat(name, " writes an element twice: regions ", task->writes[j].box, " and ",
-                                  task->writes[i].box, " of array ", task->writes[i].array);
+                    wrong(name, " writes an element twice: regions ", task->writes[j].box, " and ", task->writes[i].box,
+                          " of array ", task->writes[i].array);
         }
-        return std::nullopt;
+        return;
     }
     for (const Access& place : work.nest()->places) {
         const Array& a = s.arrays[place.array];
         if (place.writes && (a.separate || a.whole))
-            return concat(name, " writes array ", place.array,
-                          (a.whole ? ", which is only read" : ", which each rank has for itself: only tasks may"));
+            wrong(name, " writes array ", place.array,
+                  (a.whole ? ", which is only read" : ", which each rank has for itself: only tasks may"));
     }
-    return std::nullopt;
 }
 
 }  // namespace
@@ -314,17 +305,20 @@ std::optional<Violation> check_rank_shapes(const Schedule& s) {
         const bool of_a_step = found->entry.starts_with("lanes[");
         return Violation{s.rank, found->lane, found->step, (of_a_step ? "" : found->entry + ": ") + found->why};
     }
-    for (std::size_t w = 0; w < s.works.size(); ++w)
-        if (auto why = check_work(s, w)) return Violation{s.rank, 0, 0, *why};
-    for (std::size_t a = 0; a < s.arrays.size(); ++a)
-        if (auto why = check_array(s, static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
-    std::vector<char> checked(s.messages.size(), 0);  // by message
-    for (std::size_t l = 0; l < s.lanes.size(); ++l)
-        for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
-            if (auto why = check_step(s, s.lanes[l][i], checked))
-                return Violation{s.rank, static_cast<int>(l), i, *why};
-    for (std::size_t i = 0; i < s.results.size(); ++i)
-        if (auto why = check_result(s, i)) return Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), *why};
+    Violation found{s.rank, 0, 0, ""};
+    try {
+        for (std::size_t w = 0; w < s.works.size(); ++w) check_work(s, w);
+        for (std::size_t a = 0; a < s.arrays.size(); ++a) check_array(s, static_cast<int>(a));
+        std::vector<char> checked(s.messages.size(), 0);  // by message
+        if (auto of_step =
+                first_wrong_step(s, [&](std::size_t lane, std::size_t i) { check_step(s, s.lanes[lane][i], checked); }))
+            return of_step;
+        found.step = s.lanes.empty() ? 0 : s.lanes[0].size();
+        for (std::size_t i = 0; i < s.results.size(); ++i) check_result(s, i);
+    } catch (const Mistake& wrong) {
+        found.why = wrong.why;
+        return found;
+    }
     return std::nullopt;
 }
 
@@ -337,7 +331,7 @@ std::optional<Violation> check_shapes(std::span<const Schedule> schedules) {
                 static_cast<int>(r), 0, 0,
                 concat("the schedule says rank ", s.rank, " of ", s.ranks, ", it is ", r, " of ", schedules.size())};
         if (!same_arrays(s, schedules[0])) return Violation{s.rank, 0, 0, "its arrays differ from rank 0's"};
-        if (auto wrong = check_rank_shapes(s)) return wrong;
+        if (auto found = check_rank_shapes(s)) return found;
         for (const Work& work : s.works) {
             const auto [known, fresh] = works.try_emplace(work.number, &work);
             if (!fresh && !same_work(s, work, *known->second))
