@@ -1,4 +1,4 @@
-"""What the executor costs a step on MPI beyond its calls, with nothing to compute; a bound nest; the predictor."""
+"""What the executor costs a step on MPI, with nothing to compute; a bound nest; the predictor."""
 
 import statistics
 import time
@@ -6,7 +6,6 @@ import time
 import numpy as np
 import tilewave as tw
 from tilewave import _core, units
-from tilewave.context.mpi_library import load_mpi
 from tilewave.kernel.compile import compile_kernel
 
 from bench.runner import benchmark, here, row
@@ -36,18 +35,16 @@ def _problem(shape, reads, item, plan):
 
 
 def _steps(steps, repeats):
-    """Microseconds a step of each run, without the transport: a sweep of one-point tiles, messages of 8 bytes."""
-    load_mpi()
-    context, seconds_inside = _core.Context.timed_mpi(1)
+    """Microseconds a step of each run: a sweep of one-point tiles, messages of 8 bytes."""
+    context = tw.Context(threads=1)._core
     shape = (1 + context.size, 1 + steps)
     plan = {"grid": (context.size, 1), "factors": (1, 1), "tile": (1, 1), "mapping_dim": 1}
     sweep = _core.PreparedSweep(context, *_problem(shape, ((-1, 0), (0, -1)), 8, plan))
     kernel = compile_kernel(keep, {"A": np.dtype("f8")}, {})
     operands, times = [_core.RunArray(_core.FieldStorage(context, shape, 8))], []
     for _ in range(repeats + 1):
-        inside = seconds_inside()
         report = sweep.run(operands, _core.Kernel(kernel.address))
-        times.append((report.time_s - (seconds_inside() - inside)) / sweep.schedule.steps * 1e6)
+        times.append(report.time_s / sweep.schedule.steps * 1e6)
     return times[1:] if context.rank == 0 else None
 
 
@@ -79,7 +76,7 @@ def _target(case, target, values, unit):
 def executor(options):
     steps, runs = (2000, 100) if options.quick else (20000, 1000)
     mpi = here(2).call(__name__, steps=steps, runs=0, repeats=options.repeats)
-    yield _target("one-point tiles, 2 MPI ranks, beyond MPI's calls", 2, mpi, "us/step")
+    yield _target("one-point tiles, 2 MPI ranks, all", 2, mpi, "us/step")
     for ranks, limit in ((1, 10), (2, 15)):
         found = here(ranks).call(__name__, steps=0, runs=runs, repeats=options.repeats)
         case = f"bound run beyond its work, 8x8, {units.count(ranks, 'rank')}"

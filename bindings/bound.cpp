@@ -89,12 +89,7 @@ void bind_bound(nb::module_& m) {
             },
             "name"_a, "description"_a);
     nb::class_<BoundRun>(m, "BoundRun", "One run of a bound sweep.")
-        .def_ro("points", &BoundRun::points)
-        .def_ro("time_s", &BoundRun::time_s)
-        .def_ro("moving_s", &BoundRun::moving_s)
-        .def_ro("call_s", &BoundRun::call_s)
-        .def_ro("reduced", &BoundRun::reduced)
-        .def_ro("interrupted", &BoundRun::interrupted);
+        .def(READ_ONLY(points, time_s, moving_s, call_s, reduced, interrupted));
     nb::class_<BoundSweep>(m, "BoundSweep", "A prepared sweep with its arrays and kernel.")
         .def(
             "run",
@@ -123,12 +118,8 @@ void bind_bound(nb::module_& m) {
         .def("leave_out_reductions", &BoundSweep::leave_out_reductions, "kernel"_a)
         .def("report", &BoundSweep::report, "run"_a);
     nb::class_<ChainedSweep>(m, "ChainedSweep", "Bound sweeps that run as one schedule.")
-        .def(
-            "__init__",
-            [](ChainedSweep* c, Context& context, std::vector<BoundSweep*> sweeps,
-               std::vector<std::vector<std::int32_t>> memories,
-               bool in_steps) { new (c) ChainedSweep(context, std::move(sweeps), std::move(memories), in_steps); },
-            "context"_a, "sweeps"_a, "memories"_a, "in_steps"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+        .def(nb::init<Context&, std::vector<BoundSweep*>, std::vector<std::vector<std::int32_t>>, bool>(), "context"_a,
+             "sweeps"_a, "memories"_a, "in_steps"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def(
             "run",
             [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env,
@@ -140,8 +131,7 @@ void bind_bound(nb::module_& m) {
             "points"_a = std::vector<std::vector<StepPoints>>())
         .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
-        .def_prop_ro("schedules", &ChainedSweep::schedules)
-        .def_prop_ro("is_one", &ChainedSweep::is_one)
+        .def(PROPERTIES(schedules, is_one))
         .def_prop_ro(
             "in_turn", [](const ChainedSweep& c) { return c.fusion().points > 0 ? c.fusion().repetitions : 0; },
             "Repetitions whose tiles take turns; 0: nests follow each other whole.")

@@ -84,6 +84,45 @@ inline std::shared_ptr<nb::object> hold(nb::object object) {
             }};
 }
 
+/// The constructor of a type from its first members.
+template <class... Members>
+struct Made : nb::def_visitor<Made<Members...>> {
+    template <class Class, class... Extra>
+    void execute(Class& c, const Extra&... extra) {
+        using T = typename Class::Type;
+        c.def("__init__", [](T* at, Members... members) { new (at) T{std::move(members)...}; }, extra...);
+    }
+};
+
+/// What a function adds to a class.
+template <class F>
+struct Added : nb::def_visitor<Added<F>> {
+    explicit Added(F function) : add(std::move(function)) {}
+    template <class Class, class... Extra>
+    void execute(Class& c, const Extra&...) {
+        add.template operator()<typename Class::Type>(c);
+    }
+    F add;
+};
+
+// Members of a class by their names: .def(READ_ONLY(time_s, parts)). PROPERTIES are functions without arguments.
+#define READ_ONLY(...) TILEWAVE_MEMBERS(def_ro, __VA_ARGS__)
+#define READ_WRITE(...) TILEWAVE_MEMBERS(def_rw, __VA_ARGS__)
+#define PROPERTIES(...) TILEWAVE_MEMBERS(def_prop_ro, __VA_ARGS__)
+#define METHODS(...) TILEWAVE_MEMBERS(def, __VA_ARGS__)
+#define TILEWAVE_MEMBERS(def, ...) \
+    Added([]<class T>(auto& c) { TILEWAVE_EXPAND(TILEWAVE_EACH(def, __VA_ARGS__)) })
+// A macro that names itself goes on in the next expansion: so many as there are members at most, 64.
+#define TILEWAVE_EACH(def, name, ...) \
+    c.def(#name, &T::name);           \
+    __VA_OPT__(TILEWAVE_AGAIN TILEWAVE_PARENS(def, __VA_ARGS__))
+#define TILEWAVE_AGAIN() TILEWAVE_EACH
+#define TILEWAVE_PARENS ()
+#define TILEWAVE_EXPAND(...) TILEWAVE_4(TILEWAVE_4(TILEWAVE_4(TILEWAVE_4(__VA_ARGS__))))
+#define TILEWAVE_4(...) TILEWAVE_16(TILEWAVE_16(TILEWAVE_16(TILEWAVE_16(__VA_ARGS__))))
+#define TILEWAVE_16(...) TILEWAVE_1(TILEWAVE_1(TILEWAVE_1(TILEWAVE_1(__VA_ARGS__))))
+#define TILEWAVE_1(...) __VA_ARGS__
+
 /// The value of `all` with this name. @throws ConfigError
 template <class Enum, std::size_t n>
 Enum by_name(const std::string& name, const std::array<Enum, n>& all, const char* what) {

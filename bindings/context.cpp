@@ -80,22 +80,7 @@ void bind_context(nb::module_& m) {
             "mpi_in_pieces",
             [](int threads, std::int64_t piece) { return make_context(make_mpi_transport({}, piece), threads); },
             "threads"_a, "piece"_a, Release())
-        // (context, function giving the seconds spent in MPI so far)
-        .def_static(
-            "timed_mpi",
-            [](int threads) {
-                auto seconds = std::make_shared<double>(0);
-                auto context = make_context(make_timed_transport(make_mpi_transport(), seconds), threads);
-                return std::pair{context, std::function<double()>([seconds] { return *seconds; })};
-            },
-            "threads"_a)
-        .def_prop_ro("rank", &Context::rank)
-        .def_prop_ro("size", &Context::size)
-        .def_prop_ro("threads", &Context::threads)
-        .def_prop_ro("share", &Context::share)
-        .def_prop_ro("paths_off", &Context::paths_off)
-        .def_prop_ro("oversubscribed", &Context::oversubscribed)
-        .def_prop_ro("cpus", &Context::cpus)
+        .def(PROPERTIES(rank, size, threads, share, paths_off, oversubscribed, cpus))
         .def("call_lock", [](Context& c) { return CallLock{c.engine()}; })
         .def("machine", &Context::machine, Release())
         .def("use_machine", &Context::use_machine, "machine"_a)

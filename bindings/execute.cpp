@@ -36,8 +36,7 @@ void bind_execute(nb::module_& m) {
             "row"_a, "env"_a = 0, "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true,
             "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0, "values"_a = std::vector<std::int64_t>());
     nb::class_<Reduced>(m, "Reduced", "One number out of all values that points computed.")
-        .def_prop_ro("any", &Reduced::any)
-        .def_prop_ro("at", &Reduced::at)
+        .def(PROPERTIES(any, at))
         .def("combine", &Reduced::combine, "other"_a, "Takes in the values of another one of the same kind: exactly.")
         .def_prop_ro("bytes", [](const Reduced& r) { return nb::bytes(r.bytes().data(), r.bytes().size()); });
 }

@@ -11,6 +11,19 @@
 #include "schedule/compose.hpp"
 #include "schedule/repeat.hpp"
 
+namespace {
+
+using Memories = std::vector<std::vector<std::int32_t>>;
+
+std::vector<ChainPart> parts_of(const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,
+                                const Memories& memories) {
+    std::vector<ChainPart> parts;
+    for (std::size_t i = 0; i < problems.size(); ++i) parts.push_back({problems[i], plans.at(i), memories.at(i)});
+    return parts;
+}
+
+}  // namespace
+
 void bind_generate(nb::module_& m) {
     m.def("redistribute", &redistribute, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a,
           "chunk_bytes"_a = 1 << 20, "from_stride"_a = Index(), "to_stride"_a = Index(),
@@ -78,23 +91,16 @@ void bind_generate(nb::module_& m) {
     m.def("sweep_waves", &sweep_waves, "problem"_a, "plan"_a, "Waves of the whole sweep.");
     m.def(
         "chain",
-        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,
-           const std::vector<std::vector<std::int32_t>>& memories, int rank, int ranks, std::int32_t tags) {
-            std::vector<ChainPart> parts;
-            for (std::size_t i = 0; i < problems.size(); ++i)
-                parts.push_back({problems[i], plans.at(i), memories.at(i)});
-            return chain(parts, rank, ranks, tags);
-        },
+        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans, const Memories& memories,
+           int rank, int ranks,
+           std::int32_t tags) { return chain(parts_of(problems, plans, memories), rank, ranks, tags); },
         "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "tags"_a = 1 << 20,
         "The part of one rank in several sweeps, one after another.");
     m.def(
         "fused_chain",
-        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,
-           const std::vector<std::vector<std::int32_t>>& memories, int rank, int ranks, std::int64_t points,
-           std::int64_t repetitions) {
-            std::vector<ChainPart> parts;
-            for (std::size_t i = 0; i < problems.size(); ++i)
-                parts.push_back({problems[i], plans.at(i), memories.at(i)});
+        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans, const Memories& memories,
+           int rank, int ranks, std::int64_t points, std::int64_t repetitions) {
+            const std::vector<ChainPart> parts = parts_of(problems, plans, memories);
             ChainFusion fusion = chain_fusion(parts);
             if (points > 0) fusion.points = points;
             if (repetitions > 0) fusion.repetitions = repetitions;

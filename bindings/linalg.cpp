@@ -49,31 +49,18 @@ void bind_layouts(nb::module_& m) {
     nb::class_<Axis>(m, "Axis", "One dimension of a matrix on parts of a grid: blocks go round the parts.")
         .def(nb::init<std::int64_t, int, std::int64_t, const Weights&>(), "extent"_a, "parts"_a, "block"_a,
              "weights"_a = Weights())
-        .def_ro("extent", &Axis::extent)
-        .def_ro("parts", &Axis::parts)
-        .def_ro("block", &Axis::block)
+        .def(READ_ONLY(extent, parts, block))
         .def("global_of", [](const Axis& a, int part, std::int64_t l) { return a.global_of(part, {l}).at; })
         .def("count", &Axis::count)
         .def("before", [](const Axis& a, int part, std::int64_t g) { return a.before(part, {g}); })
         .def_prop_ro("period", &Axis::period)
         .def("blocks_of", &Axis::blocks_of, "part"_a, "Those that a part has, of the blocks of a period.")
-        .def("first", &Axis::first)
-        .def("same", &Axis::same);
+        .def(METHODS(first, same));
     nb::class_<BlockCyclic>(m, "BlockCyclic", "A matrix on a grid of ranks.")
-        .def(
-            "__init__",
-            [](BlockCyclic* b, const Axis& rows, const Axis& columns, bool ranks_by_column) {
-                new (b) BlockCyclic{rows, columns, ranks_by_column};
-            },
-            "rows"_a, "columns"_a, "ranks_by_column"_a = false)
-        .def_ro("rows", &BlockCyclic::rows)
-        .def_ro("columns", &BlockCyclic::columns)
-        .def_ro("ranks_by_column", &BlockCyclic::ranks_by_column)
+        .def(Made<Axis, Axis, bool>(), "rows"_a, "columns"_a, "ranks_by_column"_a = false)
+        .def(READ_ONLY(rows, columns, ranks_by_column))
         .def_prop_ro("ranks", &BlockCyclic::ranks)
-        .def("row_of", &BlockCyclic::row_of)
-        .def("column_of", &BlockCyclic::column_of)
-        .def("owned", &BlockCyclic::owned)
-        .def("transposed", &BlockCyclic::transposed)
+        .def(METHODS(row_of, column_of, owned, transposed))
         .def("in_proportion", &BlockCyclic::in_proportion, "weights"_a)
         .def_prop_ro("weights", &BlockCyclic::weights)
         .def("same", &BlockCyclic::same);
@@ -98,8 +85,7 @@ nb::object values_of(double least) {
 template <class Plan>
 void bind_ranked(nb::module_& m, const char* name) {
     nb::class_<RankedPlans<Plan>>(m, name, "Plans, the fastest first.")
-        .def_ro("plans", &RankedPlans<Plan>::plans)
-        .def_ro("weights", &RankedPlans<Plan>::weights)
+        .def(READ_ONLY(plans, weights))
         .def_prop_rw(
             "shown",
             [](const RankedPlans<Plan>& r) { return r.shown ? *static_cast<nb::object*>(r.shown.get()) : nb::none(); },
@@ -138,11 +124,8 @@ void bind_matrix(nb::module_& m) {
 
 void bind_products(nb::module_& m) {
     nb::class_<MatmulProblem>(m, "MatmulProblem", "C = A B, each as it enters the product.")
-        .def(
-            "__init__",
-            [](MatmulProblem* p, const BlockCyclic& a, const BlockCyclic& b, const BlockCyclic& c, std::int64_t item,
-               bool adds, std::array<bool, 3> flipped) { new (p) MatmulProblem{a, b, c, item, adds, flipped}; },
-            "a"_a, "b"_a, "c"_a, "item_bytes"_a, "adds"_a, "flipped"_a);
+        .def(Made<BlockCyclic, BlockCyclic, BlockCyclic, std::int64_t, bool, std::array<bool, 3>>(), "a"_a, "b"_a,
+             "c"_a, "item_bytes"_a, "adds"_a, "flipped"_a);
     nb::class_<MatmulChoices>(m, "MatmulChoices", "How the blocks of a product travel.")
         .def(
             "__init__",
@@ -158,8 +141,7 @@ void bind_products(nb::module_& m) {
             },
             "wavefront"_a = false, "least_rounds"_a = false, "lookahead"_a = 1, "panel"_a = MatmulChoices().panel,
             "pending"_a = false, "lanes"_a = 1)
-        .def_rw("chunk_bytes", &MatmulChoices::chunk_bytes)
-        .def_rw("task_flops", &MatmulChoices::task_flops);
+        .def(READ_WRITE(chunk_bytes, task_flops));
     m.def("fits", &fits, "problem"_a, "choices"_a, "What the layouts do not allow; empty where they fit.");
     m.def("matmul", &matmul, "problem"_a, "choices"_a, "rank"_a, "ranks"_a, Release(), "One rank's part of a product.");
 }
@@ -176,14 +158,12 @@ void bind_product_plans(nb::module_& m) {
     m.attr("product_choices") = nb::tuple(all);
     m.attr("product_values") = nb::tuple(values);
     plan.def(nb::init<>())
-        .def_rw("moved", &ProductPlan::moved)
-        .def_rw("in_proportion", &ProductPlan::in_proportion)
+        .def(READ_WRITE(moved, in_proportion))
         .def_ro("memory_bytes", &ProductPlan::memory_bytes)
         .def_prop_ro("predicted_s", [](const ProductPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &ProductPlan::text);
     options.def(nb::init<>())
-        .def_rw("alpha", &ProductOptions::alpha)
-        .def_rw("beta", &ProductOptions::beta)
+        .def(READ_WRITE(alpha, beta))
         .def_prop_rw(
             "op_a", [](const ProductOptions& o) { return static_cast<int>(o.op_a); },
             [](ProductOptions& o, char op) { o.op_a = transpose_named(op); })
@@ -194,17 +174,14 @@ void bind_product_plans(nb::module_& m) {
         .def_rw("weights", &ProductOptions::weights, nb::arg().none());
     bind_ranked<ProductPlan>(m, "RankedProducts");
     nb::class_<ProductReport, ScheduleReport>(m, "ProductReport", "How a product went.")
-        .def_ro("plan", &ProductReport::plan)
-        .def_ro("prediction", &ProductReport::prediction);
+        .def(READ_ONLY(plan, prediction));
     nb::class_<Multiplication>(m, "Multiplication",
                                "A product with all plans that keep to what is chosen; making it is local.")
         .def(nb::init<const std::string&, const MatrixStorage&, const MatrixStorage&, MatrixStorage&,
                       const ProductOptions&, std::shared_ptr<const Blas>>(),
              "name"_a, "a"_a, "b"_a, "c"_a, "options"_a, "blas"_a, nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
              nb::keep_alive<1, 5>())
-        .def_prop_ro("text", &Multiplication::text)
-        .def_prop_ro("compares", &Multiplication::compares)
-        .def_prop_ro("flops", &Multiplication::flops)
+        .def(PROPERTIES(text, compares, flops))
         .def("ranked", &Multiplication::ranked, Release(), "Collective.")
         .def("run", &Multiplication::run, "ranked"_a, Release(), "Collective.");
     m.def(
@@ -229,11 +206,8 @@ void bind_panels(nb::module_& m) {
     m.attr("factor_choices") = nb::tuple(all);
     m.attr("factor_values") = nb::tuple(values);
     plan.def(nb::init<>())
-        .def_ro("memory_bytes", &FactorPlan::memory_bytes)
-        .def_ro("sent_bytes", &FactorPlan::sent_bytes)
-        .def_ro("least_sent_bytes", &FactorPlan::least_sent_bytes)
-        .def_rw("moving_s", &FactorPlan::moving_s)
-        .def_rw("in_proportion", &FactorPlan::in_proportion)
+        .def(READ_ONLY(memory_bytes, sent_bytes, least_sent_bytes))
+        .def(READ_WRITE(moving_s, in_proportion))
         .def_prop_ro("predicted_s", [](const FactorPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &FactorPlan::text);
     options.def(nb::init<>())
@@ -286,8 +260,7 @@ void bind_factors(nb::module_& m) {
                 c->lanes = lanes;
             },
             "least_rounds"_a = false, "lookahead"_a = 1, "lanes"_a = 1, "wavefront"_a = false)
-        .def_rw("chunk_bytes", &FactorChoices::chunk_bytes)
-        .def_rw("task_flops", &FactorChoices::task_flops);
+        .def(READ_WRITE(chunk_bytes, task_flops));
     m.def("cholesky", static_cast<Generator>(&cholesky), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
           Release(), "One rank's part of a Cholesky factorization.");
     m.def("lu", static_cast<Generator>(&lu), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a, Release(),
@@ -341,23 +314,16 @@ void bind_factor_calls(nb::module_& m) {
     using Library = std::shared_ptr<const Blas>;
     bind_ranked<FactorPlan>(m, "RankedFactors");
     nb::class_<FactorReport, ScheduleReport>(m, "FactorReport", "How a factorization or a solve went.")
-        .def_ro("plan", &FactorReport::plan)
-        .def_ro("moved", &FactorReport::moved)
-        .def_ro("memory_bytes", &FactorReport::memory_bytes)
-        .def_ro("sample", &FactorReport::sample)
-        .def_ro("prediction", &FactorReport::prediction);
+        .def(READ_ONLY(plan, moved, memory_bytes, sample, prediction));
     nb::class_<FactorStorage>(m, "FactorStorage", "What became of a matrix, by block columns.")
-        .def_ro("matrix", &FactorStorage::matrix)
-        .def_ro("info", &FactorStorage::info)
-        .def_ro("report", &FactorStorage::report)
+        .def(READ_ONLY(matrix, info, report))
         .def_prop_ro("bytes", [](const FactorStorage& f) { return f.matrix.bytes() + f.triangles.bytes(); })
         .def_prop_ro("pivots", [](nb::handle_t<FactorStorage> self) {
             auto& pivots = nb::cast<FactorStorage&>(self).pivots;
             return nb::ndarray<nb::numpy, std::int64_t>(pivots.data(), {pivots.size()}, self);
         });
     nb::class_<PanelCall>(m, "PanelCall", "A factorization or a triangular solve; making it is local.")
-        .def_prop_ro("text", &PanelCall::text)
-        .def_prop_ro("compares", &PanelCall::compares)
+        .def(PROPERTIES(text, compares))
         .def("ranked", &PanelCall::ranked, Release(), "Collective.");
     nb::class_<Factorization, PanelCall>(m, "Factorization", "A factorization with all plans that keep to a choice.")
         .def(
@@ -437,10 +403,7 @@ void bind_factor_calls(nb::module_& m) {
         "a"_a, "kind"_a, Release(), "Collective, after an agreement.");
     m.def("norm_of_inverse", &norm_of_inverse, "n"_a, "complex_numbers"_a, "solve"_a);
     nb::class_<LeastSquaresFound>(m, "LeastSquares", "What least squares give.")
-        .def_ro("info", &LeastSquaresFound::info)
-        .def_ro("rank", &LeastSquaresFound::rank)
-        .def_ro("residues", &LeastSquaresFound::residues)
-        .def_ro("ranked", &LeastSquaresFound::ranked)
+        .def(READ_ONLY(info, rank, residues, ranked))
         .def_prop_ro("x", [](const LeastSquaresFound& l) { return l.x.shared(); })
         .def_prop_ro("reports", [](const LeastSquaresFound& l) { return l.reports; });
     nb::class_<LeastSquaresRun>(m, "LeastSquaresRun", "Least squares by a factor; making it is local.")

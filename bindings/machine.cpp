@@ -7,12 +7,8 @@
 void bind_machine(nb::module_& m) {
     nb::class_<Curve>(m, "Curve", "y over x, straight lines between measured points.")
         .def(nb::init<>())
-        .def(
-            "__init__",
-            [](Curve* c, std::vector<double> x, std::vector<double> y) { new (c) Curve{std::move(x), std::move(y)}; },
-            "x"_a, "y"_a)
-        .def_rw("x", &Curve::x)
-        .def_rw("y", &Curve::y)
+        .def(Made<std::vector<double>, std::vector<double>>(), "x"_a, "y"_a)
+        .def(READ_WRITE(x, y))
         .def("at", &Curve::at, "value"_a);
     auto link = nb::class_<Link>(m, "Link", "What messages between two ranks cost, for one kind of neighbour; seconds.")
                     .def(nb::init<>())
@@ -20,11 +16,7 @@ void bind_machine(nb::module_& m) {
                     .def("message_s", &Link::message_s, "bytes"_a);
     auto machine = nb::class_<Machine>(m, "Machine", "The costs a plan is made from, in seconds.")
                        .def(nb::init<>())
-                       .def_rw("same_host", &Machine::same_host)
-                       .def_rw("other_host", &Machine::other_host)
-                       .def_rw("copy_byte_s", &Machine::copy_byte_s)
-                       .def_rw("memory", &Machine::memory)
-                       .def_rw("speeds", &Machine::speeds)
+                       .def(READ_WRITE(same_host, other_host, copy_byte_s, memory, speeds))
                        .def("lane_speeds", &Machine::lane_speeds, "ranks"_a, "lanes"_a,
                             "How fast a lane of each rank is while all compute: its CPU, and its part of one.")
                        .def("weights", &Machine::weights, "ranks"_a, "lanes"_a,
@@ -35,8 +27,7 @@ void bind_machine(nb::module_& m) {
                        .def_prop_rw(
                            "topology", [](const Network& n) { return name_of(n.topology); },
                            [](Network& n, const std::string& name) { n.topology = topology_of(name); })
-                       .def("nodes", &Network::nodes)
-                       .def("wrong", &Network::wrong)
+                       .def(METHODS(nodes, wrong))
                        .def(
                            "route",
                            [](const Network& n, std::int64_t from, std::int64_t to, double byte_s) {

@@ -90,21 +90,12 @@ private:
 
 void bind_nests(nb::module_& m) {
     nb::class_<PlanCall>(m, "PlanCall", "What a nest is called with, as far as plans follow from it.")
-        .def(
-            "__init__",
-            [](PlanCall* at, const SweepProblem& problem, const PlanRequest& request, const std::optional<Plan>& plan,
-               double blocks, const std::string& body, const std::string& memory, bool in_place,
-               std::optional<int> lanes_here, double ran_s) {
-                new (at) PlanCall{problem, request, plan, blocks, body, memory, in_place, lanes_here, ran_s};
-            },
-            nb::kw_only(), "problem"_a, "request"_a, "plan"_a.none(), "blocks"_a, "body"_a, "memory"_a, "in_place"_a,
-            "lanes_here"_a.none(), "ran_s"_a = 0.0);
+        .def(Made<SweepProblem, PlanRequest, std::optional<Plan>, double, std::string, std::string, bool,
+                  std::optional<int>, double>(),
+             nb::kw_only(), "problem"_a, "request"_a, "plan"_a.none(), "blocks"_a, "body"_a, "memory"_a, "in_place"_a,
+             "lanes_here"_a.none(), "ran_s"_a = 0.0);
     nb::class_<Spending>(m, "Spending", "What planning a call has cost, of which budget.")
-        .def_ro("budget_s", &Spending::budget_s)
-        .def_ro("spent_s", &Spending::spent_s)
-        .def_ro("before_s", &Spending::before_s)
-        .def_ro("samples", &Spending::samples)
-        .def_ro("settled", &Spending::settled)
+        .def(READ_ONLY(budget_s, spent_s, before_s, samples, settled))
         .def_ro("not_measured", &Spending::not_measured, nb::rv_policy::copy);
     nb::class_<RunsOfPlan>(m, "RunsOfPlan", "The runs of a plan so far, after which planning may spend more.")
         .def(nb::init<const Spending&, double>(), "spending"_a, "ran_s"_a)

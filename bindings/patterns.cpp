@@ -205,18 +205,14 @@ void bind_values(nb::module_& m) {
             },
             "algorithm"_a, "chunk_bytes"_a = 32 << 10, "buffers"_a = 4)
         .def_prop_ro("algorithm", [](const PatternPlan& p) { return to_string(p.algorithm); })
-        .def_ro("chunk_bytes", &PatternPlan::chunk_bytes)
-        .def_ro("buffers", &PatternPlan::buffers)
-        .def_ro("why", &PatternPlan::why)
-        .def_ro("numbers", &PatternPlan::numbers)
+        .def(READ_ONLY(chunk_bytes, buffers, why, numbers))
         .def_prop_ro("compared",
                      [](const PatternPlan& p) {
                          std::vector<std::pair<std::string, double>> named;
                          for (const auto& [a, time_s] : p.compared) named.emplace_back(to_string(a), time_s);
                          return named;
                      })
-        .def_ro("bytes", &PatternPlan::bytes)
-        .def_ro("with_comparison", &PatternPlan::with_comparison)
+        .def(READ_ONLY(bytes, with_comparison))
         .def("__str__", &PatternPlan::to_string);
     m.def(
         "make_pattern_plan",
@@ -247,23 +243,14 @@ void bind_calls(nb::module_& m) {
     m.def("send_plain", &send_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none(),
           "limit_bytes"_a.none(), "on_full"_a.none(), "memory"_a);
     m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none());
-    nb::class_<PatternHandle, RepeatedHandle>(m, "PatternHandle", "A pattern in flight.")
-        .def_prop_ro("plan", &PatternHandle::plan)
-        .def_prop_ro("time_s", &PatternHandle::time_s);
+    nb::class_<PatternHandle, RepeatedHandle>(m, "PatternHandle", "A pattern in flight.").def(PROPERTIES(plan, time_s));
     nb::class_<PatternCall>(m, "PatternCall", "One call of a pattern as a rank makes it.")
         .def(
             "__init__",
             [](PatternCall* c, const std::string& kind) { (new (c) PatternCall)->kind = pattern_kind_of(kind); },
             "kind"_a)
         .def_rw("matrix", &PatternCall::in)
-        .def_rw("out", &PatternCall::out)
-        .def_rw("root", &PatternCall::root)
-        .def_rw("block", &PatternCall::block)
-        .def_rw("part_inside", &PatternCall::part_inside)
-        .def_rw("keep", &PatternCall::keep)
-        .def_rw("error", &PatternCall::error)
-        .def_rw("lacks_memory", &PatternCall::lacks_memory)
-        .def_rw("outer", &PatternCall::outer)
+        .def(READ_WRITE(out, root, block, part_inside, keep, error, lacks_memory, outer))
         .def_prop_rw("op", nullptr, [](PatternCall& c, const std::string& name) { c.op = reduction_of(name); })
         .def_prop_rw("algorithm", nullptr,
                      [](PatternCall& c, const std::string& name) { c.request.algorithm = algorithm_of(name); })

@@ -7,38 +7,15 @@
 
 void bind_plan(nb::module_& m) {
     nb::class_<Candidate>(m, "Candidate", "A plan with what it would take.")
-        .def_ro("plan", &Candidate::plan)
-        .def_ro("time_s", &Candidate::time_s)
-        .def_ro("estimate_s", &Candidate::estimate_s)
-        .def_ro("parts", &Candidate::parts)
-        .def_ro("memory_bytes", &Candidate::memory_bytes)
-        .def_ro("reason", &Candidate::reason)
-        .def_ro("sample", &Candidate::sample);
+        .def(READ_ONLY(plan, time_s, estimate_s, parts, memory_bytes, reason, sample));
     nb::class_<Choice>(m, "Choice", "What a planner found: candidates, the one to take first.")
-        .def_ro("ranked", &Choice::ranked)
-        .def_ro("considered", &Choice::considered)
-        .def_ro("simulated", &Choice::simulated)
-        .def_ro("rate", &Choice::rate)
-        .def_ro("measured", &Choice::measured);
+        .def(READ_ONLY(ranked, considered, simulated, rate, measured));
     nb::class_<MeasuredRate>(m, "MeasuredRate",
                              "The rate of a body, and a plan with the tiles that it was measured on.")
-        .def(
-            "__init__",
-            [](MeasuredRate* at, const Plan& plan, const KernelRate& rate, bool of_all_tiles, const std::string& note) {
-                new (at) MeasuredRate{plan, rate, of_all_tiles, note};
-            },
-            "plan"_a, "rate"_a, "of_all_tiles"_a = false, "note"_a = "")
-        .def_ro("plan", &MeasuredRate::plan)
-        .def_ro("rate", &MeasuredRate::rate)
-        .def_ro("note", &MeasuredRate::note)
-        .def_ro("extents", &MeasuredRate::extents)
-        .def_ro("spread", &MeasuredRate::spread);
+        .def(Made<Plan, KernelRate, bool, std::string>(), "plan"_a, "rate"_a, "of_all_tiles"_a = false, "note"_a = "")
+        .def(READ_ONLY(plan, rate, note, extents, spread));
     nb::class_<Alternative>(m, "Alternative", "One layout of the loops and arrays of a nest.")
-        .def_ro("problem", &Alternative::problem)
-        .def_ro("request", &Alternative::request)
-        .def_ro("plan", &Alternative::plan)
-        .def_ro("on_one_rank", &Alternative::on_one_rank)
-        .def_ro("others", &Alternative::others);
+        .def(READ_ONLY(problem, request, plan, on_one_rank, others));
     m.def("alternatives", &alternatives, "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rows_across"_a,
           "The layouts of a problem over ranks, the preferred ones first; see planner.hpp.");
     m.def(
@@ -65,13 +42,7 @@ void bind_plan(nb::module_& m) {
         "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a, Release(),
         "Plans for a problem, the one to take first; the request is obeyed.");
     nb::class_<FaceCost>(m, "FaceCost", "What an inner rank sends in one direction of the process grid.")
-        .def_ro("direction", &FaceCost::direction)
-        .def_ro("messages", &FaceCost::messages)
-        .def_ro("bytes", &FaceCost::bytes)
-        .def_ro("run_bytes", &FaceCost::run_bytes)
-        .def_ro("packed", &FaceCost::packed)
-        .def_ro("copy_s", &FaceCost::copy_s)
-        .def_ro("transfer_s", &FaceCost::transfer_s);
+        .def(READ_ONLY(direction, messages, bytes, run_bytes, packed, copy_s, transfer_s));
     m.def("face_costs", &face_costs, "problem"_a, "plan"_a, "machine"_a, Release(),
           "What an inner rank sends in a run, by direction in the process grid.");
     m.def("border_s", &border_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a, Release(),

@@ -1,8 +1,6 @@
 // Schedules simulated with a machine's numbers.
 #include "tilewave/engine/predict.hpp"
 
-#include <cstdio>
-
 #include "casters.hpp"
 #include "core/clock.hpp"
 #include "generate/sweep/sweep.hpp"
@@ -30,39 +28,13 @@ std::pair<std::int64_t, std::vector<double>> predict_times(const SweepProblem& p
 void bind_predict(nb::module_& m) {
     nb::class_<KernelRate>(m, "KernelRate",
                            "What a kernel takes on one lane while all lanes of the host compute; seconds.")
-        .def(
-            "__init__",
-            [](KernelRate* r, double point_s, double row_s, double tile_s, double spread, double one_lane_factor,
-               int lanes) { new (r) KernelRate{point_s, row_s, tile_s, spread, one_lane_factor, lanes}; },
-            "point_s"_a = KernelRate().point_s, "row_s"_a = KernelRate().row_s, "tile_s"_a = KernelRate().tile_s,
-            "spread"_a = 0.0, "one_lane_factor"_a = 0.0, "lanes"_a = 0)
-        .def_rw("point_s", &KernelRate::point_s)
-        .def_rw("row_s", &KernelRate::row_s)
-        .def_rw("tile_s", &KernelRate::tile_s)
-        .def_rw("spread", &KernelRate::spread)
-        .def_rw("one_lane_factor", &KernelRate::one_lane_factor)
-        .def_rw("lanes", &KernelRate::lanes);
+        .def(Made<double, double, double, double, double, int>(), "point_s"_a = KernelRate().point_s,
+             "row_s"_a = KernelRate().row_s, "tile_s"_a = KernelRate().tile_s, "spread"_a = 0.0,
+             "one_lane_factor"_a = 0.0, "lanes"_a = 0)
+        .def(READ_WRITE(point_s, row_s, tile_s, spread, one_lane_factor, lanes));
     nb::class_<Parts>(m, "Parts", "Where the time of a run went: averages over all lanes, in seconds.")
-        .def_ro("total_s", &Parts::total_s)
-        .def_ro("fill_s", &Parts::fill_s)
-        .def_ro("compute_s", &Parts::compute_s)
-        .def_ro("pack_s", &Parts::pack_s)
-        .def_ro("post_s", &Parts::post_s)
-        .def_ro("wait_s", &Parts::wait_s)
-        .def_ro("hand_over_s", &Parts::hand_over_s)
-        .def_ro("drain_s", &Parts::drain_s)
-        .def("__repr__", [](const Parts& p) {
-            char text[240];
-            std::snprintf(text, sizeof text,
-                          "Parts(total_s=%.6g, fill_s=%.6g, compute_s=%.6g, pack_s=%.6g, post_s=%.6g, wait_s=%.6g, "
-                          "hand_over_s=%.6g, drain_s=%.6g)",
-                          p.total_s, p.fill_s, p.compute_s, p.pack_s, p.post_s, p.wait_s, p.hand_over_s, p.drain_s);
-            return std::string(text);
-        });
-    nb::class_<Prediction>(m, "Prediction", "What a run would take.")
-        .def_ro("time_s", &Prediction::time_s)
-        .def_ro("parts", &Prediction::parts)
-        .def_ro("timeline", &Prediction::timeline);
+        .def(READ_ONLY(total_s, fill_s, compute_s, pack_s, post_s, wait_s, hand_over_s, drain_s));
+    nb::class_<Prediction>(m, "Prediction", "What a run would take.").def(READ_ONLY(time_s, parts, timeline));
     m.def("parts", &parts, "timeline"_a, "The parts of a timeline that has all ranks' events.");
     m.def(
         "predict",
@@ -73,13 +45,7 @@ void bind_predict(nb::module_& m) {
         },
         "schedules"_a, "machine"_a, "rate"_a, "poll_period_s"_a = PredictOptions().poll_period_s, "record"_a = true,
         "What running the schedules of all ranks takes, by event simulation.");
-    m.def(
-        "tile_work",
-        [](const Schedule& schedule) {
-            const std::vector<std::pair<std::int64_t, std::int64_t>> work = tile_work(schedule);
-            return work;
-        },
-        "schedule"_a, "(rows, points) of each tile of a schedule.");
+    m.def("tile_work", &tile_work, "schedule"_a, "(rows, points) of each tile of a schedule.");
     m.def("predict_times", &predict_times, "problem"_a, "plan"_a, "machine"_a, "record"_a, "times"_a, Release(),
           "(steps of all ranks, seconds of each prediction).");
 }

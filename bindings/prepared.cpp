@@ -37,21 +37,10 @@ void bind_prepared(nb::module_& m) {
     m.attr("FEWEST_BLOCK_STEPS") = tuning::fewest_block_steps;
     m.attr("MOST_BLOCK_STEPS") = tuning::most_block_steps;
     nb::class_<Report>(m, "Report", "What a run was and how it went.")
-        .def_ro("plan", &Report::plan)
-        .def_ro("ranks", &Report::ranks)
-        .def_ro("threads", &Report::threads)
-        .def_ro("points", &Report::points)
-        .def_ro("waves", &Report::waves)
-        .def_ro("buffer_bytes", &Report::buffer_bytes)
-        .def_ro("time_s", &Report::time_s)
-        .def_ro("moving_s", &Report::moving_s)
-        .def_ro("call_s", &Report::call_s)
-        .def_ro("overlap_ratio", &Report::overlap_ratio)
-        .def_ro("interrupted", &Report::interrupted)
-        .def_ro("reduced", &Report::reduced)
+        .def(READ_ONLY(plan, ranks, threads, points, waves, buffer_bytes, time_s, moving_s, call_s, overlap_ratio,
+                       interrupted, reduced))
         .def_prop_ro("points_per_s", &Report::points_per_s)
-        .def_ro("parts", &Report::parts)
-        .def_ro("lanes", &Report::lanes)
+        .def(READ_ONLY(parts, lanes))
         .def_prop_ro("timeline", &Report::timeline, nb::rv_policy::reference_internal);
     nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
         .def(
@@ -64,8 +53,7 @@ void bind_prepared(nb::module_& m) {
                 new (a) PlainArray{nullptr, address, strides};
             },
             "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
-        .def_rw("mirrored", &PlainArray::mirrored)
-        .def_rw("anew", &PlainArray::anew)
+        .def(READ_WRITE(mirrored, anew))
         // Of a rolling-window array: the address of the values of elements that no point computes, one value for all or
         // one each.
         .def_static(
@@ -120,15 +108,8 @@ void bind_prepared(nb::module_& m) {
             "off_grid"_a.none() = nb::none());
     nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
-        .def_prop_ro("plan", &PreparedSweep::plan)
-        .def_prop_ro("schedule", &PreparedSweep::schedule)
-        .def_prop_ro("bytes", &PreparedSweep::bytes)
-        .def_prop_ro("points", &PreparedSweep::points)
-        .def_prop_ro("problem", &PreparedSweep::problem)
-        .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
-        .def("stagger", &PreparedSweep::stagger)
-        .def("neighbours", &PreparedSweep::neighbours)
-        .def("same_row", &PreparedSweep::same_row)
+        .def(PROPERTIES(plan, schedule, bytes, points, problem, independent_rows))
+        .def(METHODS(stagger, neighbours, same_row))
         .def("in_window", &PreparedSweep::in_window, "array"_a)
         // int64, as bytes: the subscripts of one element after the other.
         .def(

@@ -21,10 +21,7 @@ void bind_layout(nb::module_& m) {
     nb::class_<Layout>(m, "Layout", "A block distribution of an array over a process grid.")
         .def(nb::init<Index, Index, Index, Index>(), "shape"_a, "grid"_a, "halo_lo"_a, "halo_hi"_a)
         .def(nb::init<Index, Index>(), "shape"_a, "grid"_a)
-        .def_ro("shape", &Layout::shape)
-        .def_ro("grid", &Layout::grid)
-        .def_ro("halo_lo", &Layout::halo_lo)
-        .def_ro("halo_hi", &Layout::halo_hi)
+        .def(READ_ONLY(shape, grid, halo_lo, halo_hi))
         .def_rw("wraps", &Layout::wraps)
         .def("following", &Layout::following, "of"_a, "scale"_a)
         .def(
@@ -97,8 +94,7 @@ void bind_problem_class(nb::module_& m) {
         .def_ro("weights", &SweepProblem::weights)
         .def("gathered", &SweepProblem::gathered, "The same nest with its steps gathered.")
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
-        .def("validate", &SweepProblem::validate)
-        .def("skews_parts_of_fields", &SweepProblem::skews_parts_of_fields)
+        .def(METHODS(validate, skews_parts_of_fields))
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
         .def("in_window", &SweepProblem::in_window, "array"_a)
@@ -116,12 +112,8 @@ void bind_problem_class(nb::module_& m) {
         .def_prop_ro(
             "window",
             [](const SweepProblem& p) { return nb::make_tuple(p.window.along, p.window.across, p.window.slant); })
-        .def_ro("shape", &SweepProblem::shape)
-        .def_ro("space", &SweepProblem::space)
-        .def_ro("sequential", &SweepProblem::sequential)
-        .def_rw("once", &SweepProblem::once)
-        .def_rw("paths_off", &SweepProblem::paths_off)
-        .def_rw("periodic", &SweepProblem::periodic)
+        .def(READ_ONLY(shape, space, sequential))
+        .def(READ_WRITE(once, paths_off, periodic))
         .def_prop_ro("loops",
                      [](const SweepProblem& p) {
                          return std::vector<Index>(p.loops.row.begin(), p.loops.row.begin() + p.loops.n);
@@ -184,8 +176,7 @@ void bind_loop_nest(nb::module_& m) {
 void bind_nest_plan(nb::module_& m) {
     nb::class_<Plan> plan(m, "Plan", "Every choice that turns a nest into schedules.");
     plan.def(nb::init<>())
-        .def_prop_ro("ranks", &Plan::ranks)
-        .def_prop_ro("lanes", &Plan::lanes)
+        .def(PROPERTIES(ranks, lanes))
         .def("validate", &Plan::validate, "problem"_a, "ranks"_a)
         .def("__str__", &Plan::to_string);
     nb::class_<PlanRequest> request(m, "PlanRequest", "The choices of a plan that a user fixes; None: picked.");

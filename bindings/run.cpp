@@ -90,17 +90,10 @@ private:
 
 void bind_run(nb::module_& m) {
     nb::class_<OperationRate>(m, "OperationRate", "What an operation takes on one lane, in seconds.")
-        .def(
-            "__init__",
-            [](OperationRate* r, double call_s, double amount_s) { new (r) OperationRate{call_s, amount_s}; },
-            "call_s"_a = OperationRate().call_s, "amount_s"_a = OperationRate().amount_s)
-        .def_rw("call_s", &OperationRate::call_s)
-        .def_rw("amount_s", &OperationRate::amount_s);
+        .def(Made<double, double>(), "call_s"_a = OperationRate().call_s, "amount_s"_a = OperationRate().amount_s)
+        .def(READ_WRITE(call_s, amount_s));
     nb::class_<ScheduleReport>(m, "ScheduleReport", "How a run of a schedule went.")
-        .def_ro("time_s", &ScheduleReport::time_s)
-        .def_ro("interrupted", &ScheduleReport::interrupted)
-        .def_ro("parts", &ScheduleReport::parts)
-        .def_ro("timeline", &ScheduleReport::timeline);
+        .def(READ_ONLY(time_s, interrupted, parts, timeline));
     m.def(
         "predict_works",
         [](const std::vector<Schedule>& schedules, const Machine& machine, const std::vector<KernelRate>& kernels,

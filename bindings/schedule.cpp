@@ -32,16 +32,8 @@ Op op_of(const std::string& name) {
 
 void bind_works(nb::module_& m) {
     nb::class_<Access>(m, "Access", "One place of a kernel: an array, an offset from the point, whether it writes.")
-        .def(
-            "__init__",
-            [](Access* a, int array, const Index& offset, bool writes, bool keeps) {
-                new (a) Access{array, offset, writes, keeps};
-            },
-            "array"_a, "offset"_a, "writes"_a = false, "keeps"_a = false)
-        .def_rw("array", &Access::array)
-        .def_rw("offset", &Access::offset)
-        .def_rw("writes", &Access::writes)
-        .def_rw("keeps", &Access::keeps);
+        .def(Made<int, Index, bool, bool>(), "array"_a, "offset"_a, "writes"_a = false, "keeps"_a = false)
+        .def(READ_WRITE(array, offset, writes, keeps));
     nb::class_<NestWork>(m, "NestWork", "A kernel at every point of a space.")
         .def(
             "__init__",
@@ -49,9 +41,7 @@ void bind_works(nb::module_& m) {
                 new (n) NestWork{space, {}, std::move(places), kernel};
             },
             "space"_a, "places"_a, "kernel"_a = 0)
-        .def_rw("space", &NestWork::space)
-        .def_rw("places", &NestWork::places)
-        .def_rw("kernel", &NestWork::kernel)
+        .def(READ_WRITE(space, places, kernel))
         .def_prop_rw(
             "bounds",
             [](const NestWork& n) {
@@ -77,34 +67,17 @@ void bind_works(nb::module_& m) {
                 if (w.size() != 3) throw ConfigError("window: along, across and slant are needed");
                 n.window = {w[0], w[1], w[2]};
             })
-        .def_rw("rows_depend", &NestWork::rows_depend)
-        .def_rw("period", &NestWork::period)
-        .def_rw("own", &NestWork::own)
-        .def_rw("step", &NestWork::step)
-        .def_rw("last", &NestWork::last);
+        .def(READ_WRITE(rows_depend, period, own, step, last));
     nb::class_<Region>(m, "Region", "A box of an array.")
-        .def(
-            "__init__", [](Region* r, int array, const Box& box) { new (r) Region{array, box}; }, "array"_a, "box"_a)
-        .def_rw("array", &Region::array)
-        .def_rw("box", &Region::box);
+        .def(Made<int, Box>(), "array"_a, "box"_a)
+        .def(READ_WRITE(array, box));
     nb::class_<TaskWork>(m, "TaskWork", "One call of a numbered operation on regions of arrays.")
-        .def(
-            "__init__",
-            [](TaskWork* t, int operation, std::vector<Region> reads, std::vector<Region> writes, double amount) {
-                new (t) TaskWork{operation, std::move(reads), std::move(writes), amount};
-            },
-            "operation"_a = 0, "reads"_a = std::vector<Region>(), "writes"_a = std::vector<Region>(), "amount"_a = 0.0)
-        .def_rw("operation", &TaskWork::operation)
-        .def_rw("reads", &TaskWork::reads)
-        .def_rw("writes", &TaskWork::writes)
-        .def_rw("amount", &TaskWork::amount);
+        .def(Made<int, std::vector<Region>, std::vector<Region>, double>(), "operation"_a = 0,
+             "reads"_a = std::vector<Region>(), "writes"_a = std::vector<Region>(), "amount"_a = 0.0)
+        .def(READ_WRITE(operation, reads, writes, amount));
     nb::class_<Work>(m, "Work", "One entry of the sequential program that schedules stand for.")
-        .def(
-            "__init__", [](Work* w, std::int64_t number, const NestWork& nest) { new (w) Work{number, nest}; },
-            "number"_a, "nest"_a)
-        .def(
-            "__init__", [](Work* w, std::int64_t number, const TaskWork& task) { new (w) Work{number, task}; },
-            "number"_a, "task"_a)
+        .def(Made<std::int64_t, NestWork>(), "number"_a, "nest"_a)
+        .def(Made<std::int64_t, TaskWork>(), "number"_a, "task"_a)
         .def_rw("number", &Work::number)
         .def_prop_ro(
             "nest", [](Work& w) { return w.nest(); }, nb::rv_policy::reference_internal)
@@ -119,8 +92,7 @@ void bind_data(nb::module_& m) {
             "item"_a = 0, "count"_a = 0)
         .def_prop_rw(
             "op", [](const Step& s) { return to_string(s.op); }, [](Step& s, const std::string& n) { s.op = op_of(n); })
-        .def_rw("item", &Step::item)
-        .def_rw("count", &Step::count)
+        .def(READ_WRITE(item, count))
         .def("__eq__", [](const Step& a, const Step& b) { return a == b; })
         .def("__repr__", [](const Step& s) {
             return std::string("Step('") + to_string(s.op) + "', " + std::to_string(s.item) + ", " +
@@ -130,75 +102,27 @@ void bind_data(nb::module_& m) {
     m.attr("combine_array_left") = combine_array_left;
     nb::class_<Tile>(m, "Tile", "One box of points that a compute step computes.")
         .def(nb::init<>())
-        .def_rw("coord", &Tile::coord)
-        .def_rw("wave", &Tile::wave)
-        .def_rw("slice", &Tile::slice)
-        .def_rw("work", &Tile::work)
-        .def_rw("box", &Tile::box);
+        .def(READ_WRITE(coord, wave, slice, work, box));
     nb::class_<Message>(m, "Message", "One message as one rank sees it.")
         .def(nb::init<>())
-        .def_rw("peer", &Message::peer)
-        .def_rw("tag", &Message::tag)
-        .def_rw("send", &Message::send)
-        .def_rw("synchronous", &Message::synchronous)
-        .def_rw("array", &Message::array)
-        .def_rw("buffer", &Message::buffer)
-        .def_rw("region", &Message::region)
-        .def_rw("bytes", &Message::bytes)
-        .def_rw("tile", &Message::tile)
-        .def_rw("pieces", &Message::pieces)
-        .def_rw("aggregate", &Message::aggregate)
-        .def_rw("at", &Message::at);
+        .def(READ_WRITE(peer, tag, send, synchronous, array, buffer, region, bytes, tile, pieces, aggregate, at));
     nb::class_<View>(m, "View", "How an array lies in memory that several arrays of a schedule share.")
-        .def(
-            "__init__",
-            [](View* v, int memory, std::vector<Index> rows, const Index& shift, std::int64_t buffers) {
-                new (v) View{memory, std::move(rows), shift, buffers};
-            },
-            "memory"_a = -1, "rows"_a = std::vector<Index>(), "shift"_a = Index(), "buffers"_a = 0)
-        .def_rw("memory", &View::memory)
-        .def_rw("rows", &View::rows)
-        .def_rw("shift", &View::shift)
-        .def_rw("buffers", &View::buffers);
+        .def(Made<int, std::vector<Index>, Index, std::int64_t>(), "memory"_a = -1, "rows"_a = std::vector<Index>(),
+             "shift"_a = Index(), "buffers"_a = 0)
+        .def(READ_WRITE(memory, rows, shift, buffers));
     nb::class_<Array>(m, "Array", "One array as one rank holds it.")
         .def(nb::init<>())
-        .def_rw("item_bytes", &Array::item_bytes)
-        .def_rw("storage", &Array::storage)
-        .def_rw("owned", &Array::owned)
-        .def_rw("stride", &Array::stride)
-        .def_rw("separate", &Array::separate)
-        .def_rw("time_buffers", &Array::time_buffers)
-        .def_rw("whole", &Array::whole)
-        .def_rw("planes", &Array::planes)
-        .def_rw("reach", &Array::reach)
-        .def_rw("lacks", &Array::lacks)
-        .def_rw("period", &Array::period)
-        .def_rw("view", &Array::view);
+        .def(READ_WRITE(item_bytes, storage, owned, stride, separate, time_buffers, whole, planes, reach, lacks, period,
+                        view));
     nb::class_<Result>(m, "Result", "What must be in a part of an array at the end.")
-        .def(
-            "__init__",
-            [](Result* r, int array, const Box& region, int source, std::vector<std::int32_t> ranks,
-               std::int64_t number) { new (r) Result{array, region, source, std::move(ranks), number}; },
-            "array"_a, "region"_a, "source"_a, "ranks"_a, "number"_a = Result::at_the_end)
-        .def_rw("number", &Result::number)
-        .def_rw("array", &Result::array)
-        .def_rw("region", &Result::region)
-        .def_rw("source", &Result::source)
-        .def_rw("ranks", &Result::ranks);
+        .def(Made<int, Box, int, std::vector<std::int32_t>, std::int64_t>(), "array"_a, "region"_a, "source"_a,
+             "ranks"_a, "number"_a = Result::at_the_end)
+        .def(READ_WRITE(number, array, region, source, ranks));
     bind_works(m);
     nb::class_<Schedule>(m, "Schedule", "One rank's part of a distributed computation, as plain data.")
         .def(nb::init<>())
-        .def(
-            "__init__", [](Schedule* s, const Schedule& o) { new (s) Schedule(o); }, "other"_a)
-        .def_rw("rank", &Schedule::rank)
-        .def_rw("ranks", &Schedule::ranks)
-        .def_rw("works", &Schedule::works)
-        .def_rw("arrays", &Schedule::arrays)
-        .def_rw("tiles", &Schedule::tiles)
-        .def_rw("messages", &Schedule::messages)
-        .def_rw("buffers", &Schedule::buffers)
-        .def_rw("lanes", &Schedule::lanes)
-        .def_rw("results", &Schedule::results)
+        .def(nb::init<const Schedule&>(), "other"_a)
+        .def(READ_WRITE(rank, ranks, works, arrays, tiles, messages, buffers, lanes, results))
         .def_prop_rw(
             "repeated",
             [](const Schedule& s) {
@@ -211,13 +135,9 @@ void bind_data(nb::module_& m) {
                 for (const auto& [begin, end] : all) s.repeated.push_back({begin, end});
             })
         .def_rw("advance", &Schedule::advance)
-        .def_prop_ro("steps", &Schedule::steps)
-        .def_prop_ro("buffer_bytes", &Schedule::buffer_bytes);
+        .def(PROPERTIES(steps, buffer_bytes));
     nb::class_<Violation>(m, "Violation", "The first thing wrong with a set of schedules.")
-        .def_ro("rank", &Violation::rank)
-        .def_ro("lane", &Violation::lane)
-        .def_ro("step", &Violation::step)
-        .def_ro("why", &Violation::why)
+        .def(READ_ONLY(rank, lane, step, why))
         .def("__str__", [](const Violation& v) { return to_string(v); });
 }
 
@@ -240,17 +160,10 @@ using TimelineState = std::tuple<int, int, nb::bytes, nb::bytes, std::vector<std
 
 void bind_timeline(nb::module_& m) {
     nb::class_<LaneSplit>(m, "LaneSplit", "Seconds one lane spent on each kind of step.")
-        .def_ro("rank", &LaneSplit::rank)
-        .def_ro("lane", &LaneSplit::lane)
-        .def_ro("compute_s", &LaneSplit::compute_s)
-        .def_ro("pack_s", &LaneSplit::pack_s)
-        .def_ro("wait_s", &LaneSplit::wait_s)
-        .def_ro("post_s", &LaneSplit::post_s)
-        .def_ro("total_s", &LaneSplit::total_s);
+        .def(READ_ONLY(rank, lane, compute_s, pack_s, wait_s, post_s, total_s));
     nb::class_<Timeline>(m, "Timeline", "What every lane did when.")
         .def(nb::init<>())
-        .def_ro("ranks", &Timeline::ranks)
-        .def_ro("dims", &Timeline::dims)
+        .def(READ_ONLY(ranks, dims))
         .def_prop_ro("event_bytes",
                      [](const Timeline& t) { return raw(t.events.data(), t.events.size() * sizeof(Event)); })
         .def_prop_ro("request_bytes",

@@ -139,9 +139,6 @@ inline void Transport::post_native_message(int, const MatrixView&, bool, int) {
 /// Completes every transfer at once and moves nothing: for timing the overhead of a schedule.
 std::unique_ptr<Transport> make_dry_transport(int rank, int size);
 
-/// Adds the seconds spent in `inner`'s calls to *seconds; for benchmarks of the overhead around them.
-std::unique_ptr<Transport> make_timed_transport(std::unique_ptr<Transport> inner, std::shared_ptr<double> seconds);
-
 /// A transport on top of `inner` that sends messages within a host through shared memory where that is faster.
 /// `inner` itself where no two ranks share a host, the system refuses or `wanted` is false on any rank. Collective;
 /// about 2 ms, in which two ranks of each host measure from which size shared memory is faster.
