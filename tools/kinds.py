@@ -12,40 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA, PAGE = ROOT / "tests" / "python" / "support" / "kinds_table.py", ROOT / "docs" / "guide" / "kinds.md"
-NAMES = {
-    "ranks": "several ranks",
-    "lanes": "several lanes",
-    "steps": "`steps=`",
-    "periodic": "`periodic=`",
-    "strides": "strides in `over=`",
-    "affine": "bounds of outer indices",
-    "back": "time backwards",
-    "history": "`u[t-1]`",
-    "reduce": "`reduce=`",
-    "points": "`inject=`, `record=`",
-    "window": "rolling windows",
-    "until": "`until=`",
-    "time": "predicted time",
-    "strides+": "`reduce=` and strides",
-    "back+": "`reduce=` backwards",
-}
-DOORS = {
-    "run": "`tw.run`",
-    "bind": "`tw.bind`",
-    "chain": "`tw.chain`",
-    "several": "beside another nest",
-    "plan": "`tw.plan`",
-    "schedule": "`tw.schedule`",
-    "measure": "`tw.measure(nest=)`",
-    "dry run": "`tilewave plan`",
-    "C++": "C++",
-}
-HOW = {
-    "o": "in the order of the loops, on one lane",
-    "a": "each nest by itself, one after another",
-    "n": "without a predicted time",
-    "-": "refused",
-}
+TABLE = runpy.run_path(str(DATA))
+NAMES, DOORS, HOW = (TABLE[name] for name in ("NAMES", "DOORS", "HOW"))
 
 
 def rows(kind):
@@ -84,8 +52,7 @@ def _differences(kind):
 
 def page():
     """The text of the page."""
-    data = runpy.run_path(str(DATA))
-    kinds = data["KINDS"]
+    kinds = TABLE["KINDS"]
     lines = [
         "<!-- written by tools/kinds.py from tests/python/support/kinds_table.py: do not edit -->",
         "# Kinds of nests",
@@ -112,11 +79,11 @@ def page():
     for name, kind in kinds.items():
         lines += ["", f"{name.capitalize()}:", "", *(f"- {each}" for each in _differences(kind))]
     lines += ["", "C++ has, by its tests:", ""]
-    lines += [f"- {name}: {', '.join(NAMES[feature] for feature in tests)}" for name, tests in data["CPP"].items()]
+    lines += [f"- {name}: {', '.join(NAMES[feature] for feature in tests)}" for name, tests in TABLE["CPP"].items()]
     lines += ["", "## Why, and what to write instead", ""]
-    for key, (how, _, why, instead) in data["REASONS"].items():
+    for key, (how, _, why, instead) in TABLE["REASONS"].items():
         lines.append(f"- `{how}{key}` {HOW[how]}. {why}{instead and f' Write {instead}.'}")
-    lines += [f"- `·` for {name}: {why}" for name, why in data["MEANINGLESS"].items()]
+    lines += [f"- `·` for {name}: {why}" for name, why in TABLE["MEANINGLESS"].items()]
     return "\n".join(_wrapped(lines)) + "\n"
 
 

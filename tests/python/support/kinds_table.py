@@ -17,6 +17,42 @@ x  no parameter of this door
 The features: `back`: time backwards; `time`: it is predicted; `strides+` and `back+`: with `reduce=`.
 """
 
+# What the page calls features, doors, and how a cell runs.
+NAMES = {
+    "ranks": "several ranks",
+    "lanes": "several lanes",
+    "steps": "`steps=`",
+    "periodic": "`periodic=`",
+    "strides": "strides in `over=`",
+    "affine": "bounds of outer indices",
+    "back": "time backwards",
+    "history": "`u[t-1]`",
+    "reduce": "`reduce=`",
+    "points": "`inject=`, `record=`",
+    "window": "rolling windows",
+    "until": "`until=`",
+    "time": "predicted time",
+    "strides+": "`reduce=` and strides",
+    "back+": "`reduce=` backwards",
+}
+DOORS = {
+    "run": "`tw.run`",
+    "bind": "`tw.bind`",
+    "chain": "`tw.chain`",
+    "several": "beside another nest",
+    "plan": "`tw.plan`",
+    "schedule": "`tw.schedule`",
+    "measure": "`tw.measure(nest=)`",
+    "dry run": "`tilewave plan`",
+    "C++": "C++",
+}
+HOW = {
+    "o": "in the order of the loops, on one lane",
+    "a": "each nest by itself, one after another",
+    "n": "without a predicted time",
+    "-": "refused",
+}
+
 # fmt: off
 KINDS = {
     "constant offsets": {
