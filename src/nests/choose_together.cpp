@@ -174,11 +174,7 @@ private:
     }
 
     double points(const Contender& c) const {
-        const Box& space = c.alternative.problem.space;
-        double points = 1;
-        for (int k = 0; k < space.dims(); ++k)
-            points *= static_cast<double>(std::max<std::int64_t>(space.extent(k), 0));
-        return points / ranks(c);
+        return static_cast<double>(c.alternative.problem.space.points()) / ranks(c);
     }
 
     std::vector<Alternative> listed() {
@@ -395,8 +391,8 @@ private:
         Best found = best_brought(Unmeasured::hoped);
         hoped_ = found.choice.ranked[0];
         const std::size_t at = found.at;
-        const bool is_brief = brief(found), measured = found.choice.measured;
         known_.run_s = hoped_->time_s * call_->blocks;
+        const bool is_brief = known_.run_s < least_run_s, measured = found.choice.measured;
         again = measured && !is_brief && is_stored(found.choice.nearest) &&
                 found.choice.nearest.spread > context_.component<RateStore>().renewed_spread;
         if (measured)
@@ -406,8 +402,6 @@ private:
         if ((measured || is_brief) && !again) return std::nullopt;
         return Experiment{at, made(contenders_[at], hoped_->plan)};
     }
-
-    bool brief(const Best& b) const { return b.choice.ranked[0].time_s * call_->blocks < least_run_s; }
 
     // Whether the plan decides about bringing arrays.
     bool brings(const Contender& c) const { return contenders_.size() > 1 && call_->in_place && skewed(c); }

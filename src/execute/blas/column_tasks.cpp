@@ -125,15 +125,6 @@ struct RowMoves {
     }
 };
 
-template <class R>
-R conjugate_of(R x) {
-    return x;
-}
-template <class R>
-std::complex<R> conjugate_of(const std::complex<R>& x) {
-    return std::conj(x);
-}
-
 // A Householder reflector I - tau v v^H that turns a column with `alpha` on the diagonal, and below it elements of
 // which `squares` is the sum of squares, into one with `beta` and zeros (LAPACK's larfg). v is `scale` times the
 // elements.
@@ -146,11 +137,7 @@ struct Reflector {
         if (squares == 0 && imaginary == 0) return;
         const double size = -std::copysign(std::hypot(real, imaginary, std::sqrt(squares)), real);
         beta = static_cast<T>(size);
-        if constexpr (std::is_floating_point_v<T>)
-            tau = static_cast<T>((size - real) / size);
-        else
-            tau = T(static_cast<typename T::value_type>((size - real) / size),
-                    static_cast<typename T::value_type>(-imaginary / size));
+        tau = number_of<T>((size - real) / size, -imaginary / size);
         scale = T(1) / (alpha - beta);
     }
 };

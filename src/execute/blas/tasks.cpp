@@ -1,8 +1,9 @@
 #include "execute/blas/tasks.hpp"
 
 #include <algorithm>
-#include <complex>
 #include <cstring>
+
+#include "execute/blas/tiles.hpp"
 
 namespace tilewave {
 
@@ -15,15 +16,6 @@ BlasMatrix matrix_of(const RegionView& view, bool of_a, bool turned) {
     if (view.box.dims() == 2) return {view.data, view.box.extent(0), view.box.extent(1), items(0), items(1)};
     const BlasMatrix m{view.data, view.box.extent(1), view.box.extent(2), items(1), items(2)};
     return of_a || turned ? m.transposed() : m;
-}
-
-template <class T>
-T conjugated(T value) {
-    return value;
-}
-template <class R>
-std::complex<R> conjugated(std::complex<R> value) {
-    return std::conj(value);
 }
 
 // Squares of this many items a side: both sides of a transposed copy then stay in the first-level cache.
@@ -47,17 +39,13 @@ void copy_items(const BlasMatrix& from, const BlasMatrix& to) {
             for (std::int64_t j = j0; j < std::min(to.columns, j0 + copied_side); ++j)
                 for (std::int64_t i = i0; i < std::min(to.rows, i0 + copied_side); ++i) {
                     const T value = source[i * from.row_step + j * from.column_step];
-                    target[i * to.row_step + j * to.column_step] = from.conjugate ? conjugated(value) : value;
+                    target[i * to.row_step + j * to.column_step] = from.conjugate ? conjugate_of(value) : value;
                 }
 }
 
 template <class T>
 void scale_items(Complex by, const BlasMatrix& m, bool zero) {
-    T factor;
-    if constexpr (std::is_floating_point_v<T>)
-        factor = static_cast<T>(by.real);
-    else
-        factor = {static_cast<typename T::value_type>(by.real), static_cast<typename T::value_type>(by.imaginary)};
+    const T factor = number_of<T>(by.real, by.imaginary);
     for (std::int64_t j = 0; j < m.columns; ++j)
         for (std::int64_t i = 0; i < m.rows; ++i) {
             T& item = reinterpret_cast<T*>(m.data)[i * m.row_step + j * m.column_step];

@@ -1,7 +1,9 @@
 // Matrices by columns and tiles of panels, as tasks find them in memory.
 #pragma once
 #include <algorithm>
+#include <complex>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "execute/blas/library.hpp"
@@ -9,6 +11,24 @@
 #include "tilewave/engine/task.hpp"
 
 namespace tilewave {
+
+template <class R>
+R conjugate_of(R x) {
+    return x;
+}
+template <class R>
+std::complex<R> conjugate_of(const std::complex<R>& x) {
+    return std::conj(x);
+}
+
+// A number of a type, of which real ones have no imaginary part.
+template <class T>
+T number_of(double real, double imaginary) {
+    if constexpr (std::is_floating_point_v<T>)
+        return static_cast<T>(real);
+    else
+        return T(static_cast<typename T::value_type>(real), static_cast<typename T::value_type>(imaginary));
+}
 
 // A part of a matrix by columns.
 inline BlasMatrix matrix_of(const RegionView& view) {

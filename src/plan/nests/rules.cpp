@@ -284,6 +284,20 @@ bool uses_window(const SweepProblem& problem, const Plan& plan) {
     return true;
 }
 
+// Gives points to ranks and lanes, as far as they are not given: along no dimension that is `whole`. Checked as it
+// comes: what follows divides by the numbers and loops over them.
+static void spread_points(Plan& plan, const SweepProblem& problem, int ranks, const PlanRequest& request,
+                          const std::vector<bool>& whole) {
+    const int n = problem.dims();
+    plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
+    check_grid(plan.grid, n, ranks);
+    check_cuts(problem, plan.grid);
+    plan.factors = request.factors.value_or(
+        spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
+    check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
+    plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
+}
+
 // Time steps as wholes: ranks and lanes share space, tiles are as large as a lane's part of it.
 static Plan make_stencil_plan(const SweepProblem& problem, int ranks, const PlanRequest& request) {
     const int n = problem.dims();
@@ -299,13 +313,7 @@ static Plan make_stencil_plan(const SweepProblem& problem, int ranks, const Plan
     check_mapping_dim(plan.mapping_dim, n);
     std::vector<bool> whole;
     for (int k = 0; k < n; ++k) whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1));
-    plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
-    check_grid(plan.grid, n, ranks);
-    check_cuts(problem, plan.grid);
-    plan.factors = request.factors.value_or(
-        spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
-    check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
-    plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
+    spread_points(plan, problem, ranks, request, whole);
     plan.tile = Index::filled(n, 1);
     for (int k = stencil_of(problem).first(); k < n; ++k)
         plan.tile[k] = std::max<std::int64_t>(ceil_div(largest_block(problem, plan.grid, k), plan.factors[k]), 1);
@@ -407,18 +415,11 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
         if (problem.window.slant && storable(problem, plan.row) && !without(problem.paths_off, FastPath::skewed))
             plan.storage = StorageKind::skewed;
     }
-    // Checked as they come: what follows divides by them and loops over them.
     std::vector<bool> whole;
     for (int k = 0; k < n; ++k)
         whole.push_back(!problem.may_cut(k) || (k == plan.mapping_dim && n > 1) ||
                         (along >= 0 && k != along && problem.may_cut(along)));
-    plan.grid = request.grid ? *request.grid : default_grid(problem.space.hi - problem.space.lo, ranks, whole);
-    check_grid(plan.grid, n, ranks);
-    check_cuts(problem, plan.grid);
-    plan.factors = request.factors.value_or(
-        spread_lanes(problem, plan.grid, plan.mapping_dim, std::max(request.threads - plan.helper, 1)));
-    check_factors(plan.factors, n, plan.mapping_dim, plan.helper);
-    plan.synchronous = request.synchronous.value_or(plan.schedule == ScheduleKind::blocking);
+    spread_points(plan, problem, ranks, request, whole);
     plan.row = request.row.value_or(plan.row);
     plan.storage = request.storage.value_or(plan.storage);
     plan.tile = request.tile ? *request.tile : default_tile(problem, ranks, plan, machine);
