@@ -66,7 +66,7 @@ def time_step_of(call, together=False):
     description, context = "", call.context
     try:
         request, given = _checked(call)
-        known = None if together else known_calls.find(context, key_of(*given, request.looks))
+        known = None if together else known_calls.find(context, key_of(call, *given, request.looks))
         known = None if known and known.body.looks and not request.in_blocks else known
         ready = known.with_arguments(call.arguments, request.times) if known and known.serves(request.times) else None
         if ready and ready.body.quick and request.agreed is None:
@@ -75,17 +75,17 @@ def time_step_of(call, together=False):
     except BaseException as problem:
         error = problem
     if not (yield error or (description, ready.number if ready else 0)):
-        ready = yield from _prepared(*given, request, together)
+        ready = yield from _prepared(call, *given, request, together)
         # Fields may keep a longer history by now.
         known = not together and not windows_of(call.arguments) and ready.may_be_known()
-        if known and (key := key_of(*given, request.looks)):
+        if known and (key := key_of(call, *given, request.looks)):
             known_calls.keep(context, key, ready.without_arrays(), known_calls.arrays_of(given[0], call.arguments))
     request.body = ready.body
     return request, ready
 
 
 def _checked(call):
-    """Return the `Request` of a call, and what prepares its nests; local."""
+    """Return the `Request` of a call, and its nests, choices and reductions, checked; local."""
     nests = tuple(call.nests) if isinstance(call.nests, tuple | list) else (call.nests,)
     arguments, steps = call.arguments, call.loops.steps
     whole, choices = fixed_by(call.plan, call.planning)
@@ -106,14 +106,15 @@ def _checked(call):
         request.agreed = _core.BoundCall("tw.run", text)
     request.looks = in_blocks.looks_of(nests, request, call.context._off)
     request.in_blocks, request.in_schedule = in_blocks.may_be(nests, call, points)
-    return request, (nests, call.context, call.loops, choices, call.fastmath, arguments, reduce)
+    return request, (nests, choices, reduce)
 
 
-def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, request, together):
+def _prepared(call, nests, choices, reduce, request, together):
     """Prepare a `TimeStep` for a call; part of a collective call."""
+    context, arguments = call.context, call.arguments
     error, parts, histories, windows = None, [], {}, windows_of(arguments)
     try:
-        parts = parts_of(nests, context, loops, arguments, reduce)
+        parts = parts_of(nests, context, call.loops, arguments, reduce)
         histories = histories_of(parts)
     except BaseException as problem:
         error = problem
@@ -125,14 +126,14 @@ def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, reque
         context._moves({**arguments, **whole}[name]._storage.keep_history, count)
     number, bounds = context._core.started, []
     if request.looks and request.in_blocks and not windows and not together:
-        call = RunCall(None, context, None, None, choices, choices.get("planning", USUAL), fastmath)
-        if body := (yield from in_blocks.prepared(call, parts[0], request)):
+        own = RunCall(None, context, None, None, choices, choices.get("planning", USUAL), call.fastmath)
+        if body := (yield from in_blocks.prepared(own, parts[0], request)):
             return TimeStep(number, request.times, body.readies, body)
     for part in parts:
         fixed = {name: value for name, value in choices.items() if name != "planning"}
         planning, fixed = choices.get("planning", USUAL), fixed or part.simplest(context._off)
-        call = RunCall(part.nest, context, part.loops, part.arguments, fixed, planning, fastmath, part.reduce)
-        bounds.append(Bound(call))
+        given = part.nest, context, part.loops, part.arguments, fixed, planning, call.fastmath, part.reduce
+        bounds.append(Bound(RunCall(*given)))
         yield from bounds[-1]._prepare_first()
     readies, body, why = _in_one_layout(context, parts, bounds, request.times, together)
     if body is None:

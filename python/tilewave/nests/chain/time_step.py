@@ -55,12 +55,12 @@ class TimeStep:
         return steps > 0 if self.body.quick else steps == self.steps
 
 
-def key_of(nests, context, loops, choices, fastmath, arguments, reduce, looks):
+def key_of(call, nests, choices, reduce, looks):
     """The `CallKey` of a call, whose scalars count by type; None where it may be known for no other."""
-    each = []
-    for nest, own in loops_of(nests, loops):
+    each, arguments = [], call.arguments
+    for nest, own in loops_of(nests, call.loops):
         scalars = nest.bind_scalars({name: arguments[name] for name in nest.scalars if name in arguments})
         slots = tuple(Slot.of(name, value) for name, value in scalars.items())
         each.append((Loops(own.over, own.reverse, periodic=own.periodic).key(nest), slots))
-    given = in_every_bit(choices), bool(fastmath), sorted(arguments), repr(reduce), looks
-    return CallKey.of(nests, context, arguments, each, *given)
+    given = in_every_bit(choices), bool(call.fastmath), sorted(arguments), repr(reduce), looks
+    return CallKey.of(nests, call.context, arguments, each, *given)

@@ -47,22 +47,7 @@ def bind(
 
 
 @overload
-def bind(
-    nest: Sequence[Nest],
-    *,
-    context: Context | None = None,
-    over: Over | Sequence[Over | None] | None = None,
-    reverse: Sequence[Any] = (),
-    steps: int | None = None,
-    periodic: Sequence[Any] = (),
-    plan: Choices | None = None,
-    planning: str = "auto",
-    fastmath: bool = False,
-    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
-    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
-    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
-    **arguments: Any,
-) -> BoundSteps: ...
+def bind(nest: Sequence[Nest], **given: Any) -> BoundSteps: ...
 
 
 @takes_nests

@@ -16,7 +16,7 @@ from tilewave.nests.chain.report import ChainReport
 from tilewave.nests.chain.several import run_several, time_step_of
 from tilewave.nests.plan.prepare import key_of, prepare
 from tilewave.nests.points.points import visited_points
-from tilewave.nests.run.execute import report_arguments, run_bound
+from tilewave.nests.run.execute import run_bound
 from tilewave.nests.run.known_run import known_run
 from tilewave.nests.run.report import Report
 from tilewave.nests.verify.check import copied
@@ -57,24 +57,11 @@ def run(
 
 
 @overload
-def run(
-    nest: Nest | Sequence[Nest],
-    *,
-    context: Context | None = None,
-    over: Over | Sequence[Over | None] | None = None,
-    reverse: Sequence[Any] = (),
-    steps: int | None = None,
-    periodic: Sequence[Any] = (),
-    plan: Choices | None = None,
-    planning: str = "auto",
-    fastmath: bool = False,
-    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
-    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
-    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
-    until: Callable[[dict[str, Any]], bool] | Mapping[str, float] | None = None,
-    every: int = 1,
-    **arguments: Any,
-) -> ChainReport: ...
+def run(nest: Nest, *, until: Callable[[dict[str, Any]], bool] | Mapping[str, float], **given: Any) -> ChainReport: ...
+
+
+@overload
+def run(nest: Sequence[Nest], **given: Any) -> ChainReport: ...
 
 
 @takes_nests
@@ -209,7 +196,7 @@ def _run(call, begun):
         ready.runs.ran_s += core.time_s
     if ready.known and not ready.known.at_once:
         ready.known.at_once = known_run(ready)
-    return Report(**report_arguments(ready, core))
+    return Report(ready, core, ready.visited[0].recorded if ready.visited else None)
 
 
 def known_at_once(call):
@@ -242,19 +229,7 @@ def plan(
 
 
 @overload
-def plan(
-    nest: Sequence[Nest],
-    *,
-    context: Context | None = None,
-    over: Over | Sequence[Over | None] | None = None,
-    reverse: Sequence[Any] = (),
-    steps: int | None = None,
-    periodic: Sequence[Any] = (),
-    plan: Choices | None = None,
-    planning: str = "auto",
-    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
-    **arguments: Any,
-) -> tuple[Plan, ...]: ...
+def plan(nest: Sequence[Nest], **given: Any) -> tuple[Plan, ...]: ...
 
 
 @takes_nests

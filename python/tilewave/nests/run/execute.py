@@ -11,31 +11,6 @@ from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
 from tilewave.nests.rewrites.as_given import place_as_given
-from tilewave.nests.run.memory_bound import moved_by
-
-
-def report_arguments(ready, core):
-    """The arguments of the `Report` of a run, by name."""
-    loops = ready.ranges()
-    return {
-        "core": core,
-        "plan": ready.plan,
-        "sequential": ready.sequential,
-        "on_one_rank": ready.on_one_rank,
-        "stored": tuple(ready.stored),
-        "recorded": ready.visited[0].recorded if ready.visited else None,
-        "results": ready.context._ranks.run(
-            lambda: results_of(ready.reductions, core), functools.partial(unknown_results, ready)
-        ),
-        "loops": loops,
-        "steps": None if ready.loops.steps is None else len(range(*loops[ready.problem.nest.time])),
-        "inner_points": ready.loops.inner_points,
-        "cut": ready.problem.cut,
-        "moved": functools.partial(
-            moved_by, ready.problem, ready.plan, ready.dtypes, (*ready.initial,), loops, core.points
-        ),
-        "context": ready.context,
-    }
 
 
 def results_of(reductions, core):

@@ -9,7 +9,7 @@ from tilewave import _core
 from tilewave.context.collective import plain
 from tilewave.kernel.scalars import positions
 from tilewave.nests.rewrites.as_given import place_as_given
-from tilewave.nests.run.execute import explain, report_arguments, run_bound
+from tilewave.nests.run.execute import explain, run_bound
 from tilewave.nests.run.report import Report
 
 #: What a run is called among the ranks.
@@ -92,8 +92,8 @@ class PreparedRun:
         return dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
 
     def _report(self, core, steps, recorded=None):
-        """The arguments of a `Report`, by name."""
-        return {**report_arguments(self._for_steps(steps), core), "recorded": recorded}
+        """The arguments of a `Report`."""
+        return self._for_steps(steps), core, recorded
 
 
 class Call:
@@ -151,7 +151,7 @@ class LazyReport(Report):
         make = self.__dict__.pop("_make", None)
         if make is None:
             raise AttributeError(f"a report has no {name!r}")
-        Report.__init__(self, **make())
+        Report.__init__(self, *make())
         return getattr(self, name)
 
     def __getstate__(self):

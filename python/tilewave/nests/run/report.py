@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tilewave import units
 from tilewave.machine.stale import looks_stale
-from tilewave.nests.run.memory_bound import bound_of
+from tilewave.nests.run.execute import results_of, unknown_results
+from tilewave.nests.run.memory_bound import bound_of, moved_by
 from tilewave.plan.explain import of_cpus
 from tilewave.plan.sentence import sentence
 from tilewave.timeline.parts import PARTS, Parts, Predicted, Simulated, WithComparison
 from tilewave.timeline.timeline import Timeline, html_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tilewave.annotations import Array
     from tilewave.nests.run.memory_bound import MemoryBound
     from tilewave.plan.plan import Plan
@@ -169,37 +168,25 @@ class Report(WithComparison):
     replicated: dict[str, int]
     on_one_rank: bool
 
-    def __init__(
-        self,
-        core: Any,
-        plan: Plan,
-        *,
-        sequential: str = "",
-        on_one_rank: bool = False,
-        stored: tuple[str, ...] = (),
-        results: dict[str, Any] | None = None,
-        recorded: dict[str, Array] | None = None,
-        steps: int | None = None,
-        predicted: Predicted | None = None,
-        loops: dict[str, tuple[int, ...]] | None = None,
-        cut: tuple[str, ...] = (),
-        moved: Callable[[], tuple[int, int]] | None = None,
-        context: Any = None,
-        inner_points: int = 1,
-    ) -> None:
-        self.loops, self.cut = loops or {}, cut
-        self.sequential, self.on_one_rank, self.stored = sequential, on_one_rank, stored
+    def __init__(self, ready: Any, core: Any, recorded: dict[str, Array] | None = None) -> None:
+        plan, nest = ready.plan, ready.problem.nest
+        self.loops, self.cut = ready.ranges(), ready.problem.cut
+        self.sequential, self.on_one_rank, self.stored = ready.sequential, ready.on_one_rank, tuple(ready.stored)
         self.replicated = plan.notes.get("replicated", {})
-        self.results, self.recorded = results or {}, recorded or {}
-        self._planned, self.predicted = plan, predicted or plan.predicted
+        self.results = ready.context._ranks.run(
+            lambda: results_of(ready.reductions, core), functools.partial(unknown_results, ready)
+        )
+        self.recorded = recorded or {}
+        self._planned, self.predicted = plan, plan.predicted
         self.measured = Measured(core)
-        self.points = core.points * inner_points
-        self.points_per_s = core.points_per_s * inner_points
+        self.points = core.points * ready.loops.inner_points
+        self.points_per_s = core.points_per_s * ready.loops.inner_points
         self.overlap_ratio = core.overlap_ratio
-        self.steps, self.waves = steps, core.waves
-        self.ranks, self.threads = core.ranks, core.threads
+        self.steps = None if ready.loops.steps is None else len(range(*self.loops[nest.time]))
+        self.waves, self.ranks, self.threads = core.waves, core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
-        self._core, self._moved, self._context = core, moved, context
+        moves = ready.problem, plan, ready.dtypes, (*ready.initial,), self.loops, core.points
+        self._core, self._context, self._moved = core, ready.context, functools.partial(moved_by, *moves)
 
     @functools.cached_property
     def plan(self) -> Plan:
