@@ -15,34 +15,23 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from tilewave.errors import ConfigError, KernelError
+from tilewave.errors import KernelError
 from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel import processor
 from tilewave.kernel.emit import literal_powers, loops
 from tilewave.kernel.emit.emitter import Emitter
 from tilewave.kernel.emit.in_order import RECORD, TYPES, UNSET, Elements, LoopsBody, Types
 from tilewave.kernel.rows.vectors import SeparateArrays
-from tilewave.kernel.scalars import Slot, positions, room_of
+from tilewave.kernel.scalars import positions, room_of
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.toolchain import toolchain
 from tilewave.kernel.types.values import I64, INT64_MAX, INT64_MIN, POINTER, Value, bools_of, in_memory
-from tilewave.nest.types import ARRAY0, INT, type_of
+from tilewave.nest.types import ARRAY0
 
 NAME = "tilewave_loops"
 #: Ranges of ints that code is compiled for.
 RANGES = ((0, 2**30), (-(2**30), 2**30), (INT64_MIN, INT64_MAX))
 _LOADING = threading.Lock()
-
-
-def slot_of(name, value):
-    """The slot of a name with a number; ConfigError for an int beyond 64 bits."""
-    kind = type_of(value)
-    if kind != INT:
-        return Slot(name, kind)
-    for low, high in RANGES:
-        if low <= value <= high:
-            return Slot(name, kind, low, high)
-    raise ConfigError(f"{name}: {value} is beyond 64 bits; allowed in loops: ints of at most 64 bits")
 
 
 class LoopsKernel:

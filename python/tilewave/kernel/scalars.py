@@ -25,12 +25,12 @@ class Slot:
     high: int = INT64_MAX
 
     @classmethod
-    def of(cls, name, value):
-        """The slot of the narrowest kind for a value."""
+    def of(cls, name, value, ranges=RANGES):
+        """The slot of the narrowest kind for a value; ConfigError for an int beyond 64 bits."""
         kind = type_of(value)
         if kind != INT:
             return cls(name, kind)
-        for low, high in RANGES:
+        for low, high in ranges:
             if low <= value <= high:
                 return cls(name, kind, low, high)
         raise ConfigError(f"scalar {name!r}: {value} is beyond 64 bits; allowed: ints of at most 64 bits")

@@ -11,7 +11,8 @@ import numpy as np
 from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, KernelError, shown
 from tilewave.field.field import Field
-from tilewave.kernel.in_order import LoopsKernel, slot_of
+from tilewave.kernel.in_order import RANGES, LoopsKernel
+from tilewave.kernel.scalars import Slot
 from tilewave.loops import plan
 from tilewave.loops.distribute import Ordered, steps_of
 from tilewave.loops.inside import are_inside
@@ -67,7 +68,7 @@ class InOrder:
 
     def _kernel(self, arrays, given, foreign):
         region = self.region
-        slots = tuple(slot_of(name, value) for name, value in given.items())
+        slots = tuple(Slot.of(name, value, RANGES) for name, value in given.items())
         dtypes = {name: array.dtype for name, array in arrays.items()}
         unit = frozenset(name for name, each in arrays.items() if each.strides[-1] == each.itemsize)
         apart = are_apart(region, arrays)

@@ -3,12 +3,13 @@ values.
 """
 
 import ast
+import hashlib
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.nest.inner_loops import is_element
+from tilewave.nest.inner_loops import is_element, kind_of
 
 #: Operators whose results are the same, bit for bit, whether a number is known when they are compiled or not.
 OPERATORS = {
@@ -149,6 +150,18 @@ def found_by(body):
 def has_changed(watched):
     """Return whether a name has come to mean another object."""
     return any(scope.resolve(node) is not found for scope, node, found in watched)
+
+
+def hash_of(body, texts):
+    """Return the hash of some texts, and of the functions that a checked body uses from outside; 64 digits."""
+    texts = [f"asserts {__debug__}", *texts]
+    for scope, node in body.watched:
+        function, exception = scope.function(node), scope.exception(node)
+        texts.append(f"{ast.unparse(node)}:{function[0] if function else exception or kind_of(scope, node)}")
+    for path, each in body.called.items():
+        texts += [path, ast.dump(each.source.tree.args), *map(ast.dump, each.helper.body)]
+        texts += [f"{name}={describe(value)}" for name, value in each.helper.defaults.items()]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def describe(value):

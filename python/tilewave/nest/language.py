@@ -2,23 +2,23 @@
 
 import ast
 
-BINARY = (
-    ast.Add,
-    ast.Sub,
-    ast.Mult,
-    ast.Div,
-    ast.FloorDiv,
-    ast.Mod,
-    ast.Pow,
-    ast.BitAnd,
-    ast.BitOr,
-    ast.BitXor,
-    ast.LShift,
-    ast.RShift,
-)
-SYMBOLS = "+ - * / // % ** & | ^ << >>"
-COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-UNARY = (ast.USub, ast.UAdd, ast.Not, ast.Invert)
+#: Operators, and their symbols.
+BINARY = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 
 #: What a body may consist of.
 ALLOWED_STATEMENTS = (
@@ -27,7 +27,7 @@ ALLOWED_STATEMENTS = (
     "generator, s = sum(x[k] for k in range(n))"
 )
 ALLOWED_EXPRESSIONS = (
-    f"numbers, loop indices, scalars, array elements, {SYMBOLS} ~, comparisons, and/or/not, "
+    f"numbers, loop indices, scalars, array elements, {' '.join(BINARY.values())} ~, comparisons, and/or/not, "
     "conditional expressions, calls of supported functions"
 )
 

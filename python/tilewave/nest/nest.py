@@ -18,10 +18,10 @@ import numpy as np
 
 from tilewave.errors import ConfigError, of_program
 from tilewave.nest.box import bounding_lookups, iteration_box
-from tilewave.nest.captured import Captured, Outside, describe, found_by, has_changed
+from tilewave.nest.captured import Captured, Outside, describe, found_by, has_changed, hash_of
 from tilewave.nest.colours import never_written
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
-from tilewave.nest.inner_loops import is_inner, kind_of
+from tilewave.nest.inner_loops import is_inner
 from tilewave.nest.names import MISSING, Scope, is_constant
 from tilewave.nest.parse import parse
 from tilewave.nest.reference import run_body
@@ -390,9 +390,9 @@ class Nest:
             known = self._known = Outside(
                 watched,
                 body.constants,
-                self._hash(body, dumps, texts),
+                hash_of(body, [*dumps, *sorted(map("{}={}".format, texts, texts.values()))]),
                 captured,
-                self._hash(body, dumps, free),
+                hash_of(body, [*dumps, *sorted(map("{}={}".format, free, free.values()))]),
                 [line - self.line for line in lines],
             )
         return known
@@ -402,17 +402,6 @@ class Nest:
         depend on.
         """
         return self.line, *self._outside().lines
-
-    def _hash(self, body, dumps, texts):
-        text = [f"asserts {__debug__}", *dumps]
-        text += [f"{key}={what}" for key, what in sorted(texts.items())]
-        for scope, node in body.watched:
-            function, exception = scope.function(node), scope.exception(node)
-            text.append(f"{ast.unparse(node)}:{function[0] if function else exception or kind_of(scope, node)}")
-        for path, each in body.called.items():
-            text += [path, ast.dump(each.source.tree.args), *map(ast.dump, each.helper.body)]
-            text += [f"{name}={describe(value)}" for name, value in each.helper.defaults.items()]
-        return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
     def bind_scalars(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values of all scalars in the order of the parameter list, defaults filled in.

@@ -2,10 +2,9 @@
 
 import ast
 import copy
-import hashlib
 
-from tilewave.nest.captured import describe, found_by, has_changed
-from tilewave.nest.inner_loops import is_element, kind_of
+from tilewave.nest.captured import describe, found_by, has_changed, hash_of
+from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import Parameters, subscripts_of
 from tilewave.nest.syntax import BodyChecker
@@ -192,21 +191,11 @@ class Region:
         """Hash of the statements and of all that they use from outside."""
         body = self.outside()
         if self._signature is None:
-            self._signature = self._hash(body)
+            lines = [node.lineno - self.line for node in self.source.nodes if hasattr(node, "lineno")]
+            text = [*map(ast.dump, self.source.tree.body), str(lines), self.source.file, str(self.line)]
+            text += [f"{key}={describe(value)}" for key, value in sorted(body.constants.items())]
+            self._signature = hash_of(body, text)
         return self._signature
-
-    def _hash(self, body):
-        first = self.line
-        lines = [node.lineno - first for node in self.source.nodes if hasattr(node, "lineno")]
-        text = [f"asserts {__debug__}", *map(ast.dump, self.source.tree.body), str(lines), self.source.file, str(first)]
-        text += [f"{key}={describe(value)}" for key, value in sorted(body.constants.items())]
-        for scope, node in body.watched:
-            function, exception = scope.function(node), scope.exception(node)
-            text.append(f"{ast.unparse(node)}:{function[0] if function else exception or kind_of(scope, node)}")
-        for path, each in body.called.items():
-            text += [path, ast.dump(each.source.tree.args), *map(ast.dump, each.helper.body)]
-            text += [f"{name}={describe(value)}" for name, value in each.helper.defaults.items()]
-        return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
 
 class _Nothing:

@@ -13,7 +13,6 @@ from tilewave.nest.language import (
     COMPARISONS,
     NAMES,
     PRINTING,
-    SYMBOLS,
     UNARY,
 )
 from tilewave.nest.names import MISSING, allowed_functions, is_constant
@@ -179,11 +178,10 @@ class BodyChecker:
         return assigned
 
     def _augmented(self, node, assigned):
-        if not isinstance(node.op, BINARY):
-            raise self.refuse(
-                node, f"operator {type(node.op).__name__}=", " ".join(f"{symbol}=" for symbol in SYMBOLS.split())
-            )
-        self._expression(_as_load(node.target), assigned)
+        if type(node.op) not in BINARY:
+            allowed = " ".join(f"{symbol}=" for symbol in BINARY.values())
+            raise self.refuse(node, f"operator {type(node.op).__name__}=", allowed)
+        self._expression(node.target, assigned)
         self._expression(node.value, assigned)
         return self._target(node.target, assigned)
 
@@ -300,12 +298,12 @@ class BodyChecker:
                 self._expression(child, assigned)
 
     def _operators(self, node):
-        if isinstance(node, ast.BinOp) and not isinstance(node.op, BINARY):
-            raise self.refuse(node, f"operator {type(node.op).__name__}", SYMBOLS)
-        if isinstance(node, ast.UnaryOp) and not isinstance(node.op, UNARY):
+        if isinstance(node, ast.BinOp) and type(node.op) not in BINARY:
+            raise self.refuse(node, f"operator {type(node.op).__name__}", " ".join(BINARY.values()))
+        if isinstance(node, ast.UnaryOp) and type(node.op) not in UNARY:
             raise self.refuse(node, f"operator {type(node.op).__name__}", "- + ~ not")
         for operator in node.ops if isinstance(node, ast.Compare) else ():
-            if not isinstance(operator, COMPARISONS):
+            if type(operator) not in COMPARISONS:
                 raise self.refuse(node, f"comparison {type(operator).__name__}", "< <= > >= == !=")
 
     def _extent(self, node, extent):
@@ -362,13 +360,7 @@ class BodyChecker:
         if node.attr in ("real", "imag") and not self._is_module(owner):
             self._expression(owner, assigned)
             return
-        known = self.parameters.arrays + self.parameters.indices + self.parameters.scalars
-        if (
-            isinstance(owner, ast.Name)
-            and self.scope.resolve(owner) is not MISSING
-            and owner.id not in known
-            and owner.id not in self._locals
-        ):
+        if isinstance(owner, ast.Name) and self.scope.resolve(owner) is not MISSING and not self._is_of_body(owner.id):
             self._outer_name(node)
             return
         what = f"attribute {node.attr!r} of `{self.source.text_of(owner)}`"
@@ -501,13 +493,6 @@ class HelperChecker(BodyChecker):
 
     def _load(self, node, assigned):
         raise self.refuse(node, "a subscript in a function that a body calls", "elements as arguments: f(A[i, j])")
-
-
-def _as_load(node):
-    """The same place, read instead of written."""
-    if isinstance(node, ast.Name):
-        return ast.copy_location(ast.Name(node.id, ast.Load()), node)
-    return node
 
 
 def _unequal(values, target):

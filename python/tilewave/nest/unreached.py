@@ -23,8 +23,13 @@ from tilewave.nest.subscript import place_of, subscripts_of
 #: the arrays, and so many points of several indices.
 MOST_VALUES, MOST_POINTS = 8, 400
 
-_LESS = {ast.Lt: (operator.lt, operator.ge), ast.LtE: (operator.le, operator.gt)}
-_SWAPPED = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+#: Their results for ranges lie between those for the ends, but for what `_ends` says.
+_OPERATIONS = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg, ast.UAdd: operator.pos,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}  # fmt: skip
 _NOTHING = frozenset()
 #: (lowest, highest, indices that it depends on) of a value; this one may be anything.
 _ANY = (None, None, _NOTHING)
@@ -246,8 +251,6 @@ class _Walk:
                 return self.value(node.body if holds else node.orelse, names)
             both = self.value(node.body, names), self.value(node.orelse, names)
             return both[0] if both[0] == both[1] else _ANY
-        if isinstance(node, ast.Compare):
-            return self.comparison(node, names)
         if is_inner(node):
             return self.inner(node.args[0], names)
         parts = [self.value(each, names) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
@@ -278,23 +281,19 @@ class _Walk:
         self.value(generator.elt, names)
         return _ANY
 
-    def comparison(self, node, names):
-        parts = [self.value(each, names) for each in (node.left, *node.comparators)]
-        if any(low is None for low, *_ in parts):
-            return _ANY
-        found = [_compared(op, *pair) for op, *pair in zip(node.ops, parts, parts[1:], strict=False)]
-        indices = frozenset().union(*(each[2] for each in parts))
-        return all(each is True for each in found), all(each is not False for each in found), indices
-
     def computed(self, node, parts):
         if not parts or any(low is None for low, *_ in parts):
             return _ANY
-        indices = frozenset().union(*(each[2] for each in parts))
+        operators = node.ops if isinstance(node, ast.Compare) else [getattr(node, "op", None)]
+        ranges, width = [part[:2] for part in parts], len(parts) - len(operators) + 1
         try:
-            ends = _ends(node, [part[:2] for part in parts], self.nest.scope)
+            found = [_ends(type(each), ranges[k : k + width]) for k, each in enumerate(operators)]
         except (ArithmeticError, TypeError, ValueError):
-            ends = None
-        return (*ends, indices) if ends else _ANY
+            return _ANY
+        if None in found:
+            return _ANY
+        ends = map(all, zip(*found, strict=True)) if isinstance(node, ast.Compare) else found[0]
+        return *ends, frozenset().union(*(indices for *_, indices in parts))
 
     # Accesses.
 
@@ -322,44 +321,16 @@ class _Walk:
                 self.outside.add(index)
 
 
-def _compared(op, left, right):
-    """True or False where it is that for all values of two ranges, else None."""
-    if type(op) in _SWAPPED:
-        return _compared(_SWAPPED[type(op)](), right, left)
-    if type(op) in _LESS:
-        holds, fails = _LESS[type(op)]
-        return True if holds(left[1], right[0]) else False if fails(left[0], right[1]) else None
-    equal = None
-    if left[1] < right[0] or right[1] < left[0]:
-        equal = False
-    elif left[0] == left[1] == right[0] == right[1]:
-        equal = True
-    return equal if isinstance(op, ast.Eq) or equal is None else not equal
-
-
-def _ends(node, parts, scope):
-    """(lowest, highest) of an operation on ranges; None where that is not known."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        ((low, high),) = parts
-        return (-high, -low) if isinstance(node.op, ast.USub) else (low, high)
-    if isinstance(node, ast.Call) and not node.keywords:
-        known = scope.function(node.func)
-        pick = {"max": max, "min": min, "np.maximum": max, "np.minimum": min}.get(known[0] if known else None)
-        return (pick(low for low, _ in parts), pick(high for _, high in parts)) if pick else None
-    if not isinstance(node, ast.BinOp):
+def _ends(kind, ranges):
+    """(lowest, highest) of an operation on one range or two; None where that is not known."""
+    (low, high), (other, most) = ranges[0], ranges[-1]
+    if kind in (ast.FloorDiv, ast.Mod) and not (other == most and type(other) is int and other > 0):
         return None
-    (low, high), (other, most) = parts
-    if isinstance(node.op, ast.Add):
-        return low + other, high + most
-    if isinstance(node.op, ast.Sub):
-        return low - most, high - other
-    if isinstance(node.op, ast.Mult):
-        corners = [a * b for a in (low, high) for b in (other, most)]
-        return min(corners), max(corners)
-    if isinstance(node.op, ast.FloorDiv | ast.Mod) and other == most and type(other) is int and other > 0:
-        first, last = low // other, high // other
-        if isinstance(node.op, ast.FloorDiv):
-            return first, last
-        return (low % other, high % other) if first == last else (0, other - 1)
-    known = isinstance(node.op, ast.Div) and low == high and other == most
-    return (low / other, low / other) if known else None
+    if kind not in _OPERATIONS or kind is ast.Div and not (low == high and other == most):
+        return None
+    if kind is ast.Mod and low // other != high // other:
+        return 0, other - 1
+    if kind in (ast.Eq, ast.NotEq) and low <= most and other <= high and not low == high == other == most:
+        return False, True
+    values = [_OPERATIONS[kind](*ends) for ends in itertools.product(*ranges)]
+    return min(values), max(values)

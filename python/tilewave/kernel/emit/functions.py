@@ -17,27 +17,12 @@ from tilewave.nest import names
 from tilewave.nest.types import BOOL, COMPLEX, FLOAT, INT, Unsupported, infer, int_range, scalar
 
 #: NumPy functions that are one instruction or exactly rounded, so LLVM's are the same.
-EXACT = {
-    "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
-    "rint": "rint",
-    "fabs": "fabs",
-    "absolute": "fabs",
-    "copysign": "copysign",
-}
+EXACT = {name: name for name in ("sqrt", "floor", "ceil", "trunc", "rint", "fabs", "copysign")} | {"absolute": "fabs"}
 
 #: Names of C functions for NumPy functions, for ``fastmath``.
 FAST_NAMES = {
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "arctan2": "atan2",
     "power": "pow",
+    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
 }
 
 #: Functions of the math module that give ints.

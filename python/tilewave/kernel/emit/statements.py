@@ -13,34 +13,12 @@ from tilewave.kernel.types.values import I8, Typed, Value, constant
 from tilewave.nest.affine import NotAffine
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.inner_loops import extent_name, extent_of, is_inner, kind_of
+from tilewave.nest.language import BINARY, COMPARISONS, UNARY
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, scalar, type_of
 
-SYMBOLS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Not: "not",
-    ast.Invert: "~",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-}
+SYMBOLS = BINARY | COMPARISONS | UNARY
 
 
 @dataclass(frozen=True)
