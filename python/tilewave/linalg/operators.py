@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Array, FilePath, Number
     from tilewave.linalg.matrix import Matrix
+
+    Operator: TypeAlias = Callable[[Any, Any], Matrix]
 
 #: Eigenvalues and singular values are not computed.
 MISSING = ("eig", "eigh", "eigvals", "eigvalsh", "eig_banded", "svd", "svdvals", "pinv", "schur", "expm", "matrix_rank")
@@ -72,6 +74,12 @@ def power(a: Any, exponent: Any) -> tuple[Any, ...]:
     return np.power, a, exponent
 
 
+def _operator(function: Callable[..., Any], swapped: bool = False) -> Operator:
+    if swapped:
+        return lambda self, other: self._combined(function, other, self)
+    return lambda self, other: self._combined(function, self, other)
+
+
 class Operators(NotNumPy):
     """Arithmetic, elements and parts of a `Matrix`, or of its transposed.
 
@@ -100,53 +108,26 @@ class Operators(NotNumPy):
     def __rmatmul__(self, other: Any) -> Any:
         return self._multiplied(other, self)
 
-    def __add__(self, other: Any) -> Matrix:
-        return self._combined(np.add, self, other)
-
-    def __radd__(self, other: Any) -> Matrix:
-        return self._combined(np.add, other, self)
-
-    def __sub__(self, other: Any) -> Matrix:
-        return self._combined(np.subtract, self, other)
-
-    def __rsub__(self, other: Any) -> Matrix:
-        return self._combined(np.subtract, other, self)
-
-    def __mul__(self, other: Any) -> Matrix:
-        return self._combined(np.multiply, self, other)
-
-    def __rmul__(self, other: Any) -> Matrix:
-        return self._combined(np.multiply, other, self)
-
-    def __truediv__(self, other: Any) -> Matrix:
-        return self._combined(np.divide, self, other)
-
-    def __rtruediv__(self, other: Any) -> Matrix:
-        return self._combined(np.divide, other, self)
-
-    def __floordiv__(self, other: Any) -> Matrix:
-        return self._combined(np.floor_divide, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Matrix:
-        return self._combined(np.floor_divide, other, self)
-
-    def __mod__(self, other: Any) -> Matrix:
-        return self._combined(np.remainder, self, other)
-
-    def __rmod__(self, other: Any) -> Matrix:
-        return self._combined(np.remainder, other, self)
+    __add__: ClassVar[Operator] = _operator(np.add)
+    __radd__: ClassVar[Operator] = _operator(np.add, True)
+    __sub__: ClassVar[Operator] = _operator(np.subtract)
+    __rsub__: ClassVar[Operator] = _operator(np.subtract, True)
+    __mul__: ClassVar[Operator] = _operator(np.multiply)
+    __rmul__: ClassVar[Operator] = _operator(np.multiply, True)
+    __truediv__: ClassVar[Operator] = _operator(np.divide)
+    __rtruediv__: ClassVar[Operator] = _operator(np.divide, True)
+    __floordiv__: ClassVar[Operator] = _operator(np.floor_divide)
+    __rfloordiv__: ClassVar[Operator] = _operator(np.floor_divide, True)
+    __mod__: ClassVar[Operator] = _operator(np.remainder)
+    __rmod__: ClassVar[Operator] = _operator(np.remainder, True)
+    __pow__: ClassVar[Operator] = lambda self, other: self._combined(*power(self, other))
+    __rpow__: ClassVar[Operator] = _operator(np.power, True)
 
     def __divmod__(self, other: Any) -> tuple[Matrix, Matrix]:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> tuple[Matrix, Matrix]:
         return other // self, other % self
-
-    def __pow__(self, other: Any) -> Matrix:
-        return self._combined(*power(self, other))
-
-    def __rpow__(self, other: Any) -> Matrix:
-        return self._combined(np.power, other, self)
 
     def __neg__(self) -> Matrix:
         return self._combined(np.negative, self)

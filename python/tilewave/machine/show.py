@@ -53,67 +53,44 @@ def tables(m):
     kinds = [(name, link) for name, link in (("same_host", m.same_host), ("other_host", m.other_host)) if link]
     if kinds:
         heads = ("a message to", *(text for name, _ in kinds for text in (name.replace("_", " "), "spread")))
-        yield (
-            "",
-            heads,
-            [_row(kinds, spread, *what) for what in LINK_ROWS]
-            + [("protocol changes at", *(text for _, link in kinds for text in (_sizes(link.breaks_bytes), "")))],
-        )
-        for name, link in kinds:
-            c = link.transfer_s
-            yield (
-                "",
-                (f"{name.replace('_', ' ')}: bytes", "one way", "rate"),
-                _columns(cells(c.x, BYTES), cells(c.y, TIMES), _rates(y / x for x, y in zip(c.x, c.y, strict=True))),
-            )
-            if link.overlap:
-                title = f"{name.replace('_', ' ')}: {size(link.overlap[0]['bytes'])} while ranks compute"
-                yield (
-                    "",
-                    (title, "hidden", "computing slower", "CPU a byte"),
-                    [
-                        (
-                            _progress(o),
-                            _part(o["hidden"]),
-                            f"{100 * (o['slowdown'] - 1):.1f} %",
-                            seconds(o["busy_byte_s"]),
-                        )
-                        for o in link.overlap
-                    ],
-                )
-            if link.strided:
-                yield from _strided(name, link.strided)
+        rows = [_row(kinds, spread, *what) for what in LINK_ROWS]
+        rows.append(("protocol changes at", *(text for _, link in kinds for text in (_sizes(link.breaks_bytes), ""))))
+        yield "", heads, rows
+    for name, link in kinds:
+        yield from _of_link(name.replace("_", " "), link)
     if m.network is not None:
         yield "", ("network", ""), [(m.network.topology, str(m.network).partition(": ")[2])]
     if m.memory:
         lanes = sorted({1, len(m.memory), *(2**k for k in range(20) if 2**k <= len(m.memory))})
-        yield (
-            "",
-            ("a lane's bytes", *(count(n, "busy lane") for n in lanes)),
-            _columns(
-                cells(m.memory[0].x, BYTES),
-                *(_rates(m.memory[n - 1].flat().at(x) for x in m.memory[0].x) for n in lanes),
-            ),
-        )
+        rates = (_rates(m.memory[n - 1].flat().at(x) for x in m.memory[0].x) for n in lanes)
+        heads = ("a lane's bytes", *(count(n, "busy lane") for n in lanes))
+        yield "", heads, _columns(cells(m.memory[0].x, BYTES), *rates)
     if m.copy_byte_s.x:
-        yield (
-            "",
-            ("bytes next to each other", "packing"),
-            _columns(cells(m.copy_byte_s.x, BYTES), _rates(m.copy_byte_s.y)),
-        )
+        rows = _columns(cells(m.copy_byte_s.x, BYTES), _rates(m.copy_byte_s.y))
+        yield "", ("bytes next to each other", "packing"), rows
     if m.kernels:
-        yield (
-            "",
-            ("kernel", "a point", "a row", "a tile", "tiles"),
-            [
-                *zip(
-                    m.kernels,
-                    *(cells((k[key] for k in m.kernels.values()), TIMES) for key in ("point_s", "row_s", "tile_s")),
-                    ("x".join(map(str, k.get("tile", ()))) for k in m.kernels.values()),
-                    strict=True,
-                )
-            ],
-        )
+        times = (cells((k[key] for k in m.kernels.values()), TIMES) for key in ("point_s", "row_s", "tile_s"))
+        tiles = ["x".join(map(str, k.get("tile", ()))) for k in m.kernels.values()]
+        yield "", ("kernel", "a point", "a row", "a tile", "tiles"), _columns(m.kernels, *times, tiles)
+
+
+def _of_link(name, link):
+    c = link.transfer_s
+    rates = _rates(y / x for x, y in zip(c.x, c.y, strict=True))
+    yield "", (f"{name}: bytes", "one way", "rate"), _columns(cells(c.x, BYTES), cells(c.y, TIMES), rates)
+    if link.overlap:
+        rows = [
+            (_progress(o), _part(o["hidden"]), f"{100 * (o['slowdown'] - 1):.1f} %", seconds(o["busy_byte_s"]))
+            for o in link.overlap
+        ]
+        title = f"{name}: {size(link.overlap[0]['bytes'])} while ranks compute"
+        yield "", (title, "hidden", "computing slower", "CPU a byte"), rows
+    if link.strided:
+        methods = list(dict.fromkeys(r["method"] for r in link.strided))
+        found = {(r["bytes"], r["stride"], r["method"]): rate(r["byte_s"]) for r in link.strided}
+        cases = dict.fromkeys((r["bytes"], r["stride"]) for r in link.strided)
+        rows = [(size(b), str(s), *(found.get((b, s, m), "") for m in methods)) for b, s in cases]
+        yield "", (f"{name}: bytes", "stride", *methods), rows
 
 
 def _title(m):
@@ -138,17 +115,6 @@ def _progress(row):
     if row["progress"] == "polls":
         return f"polled every {seconds(row['poll_period_s'])}"
     return {"none": "not polled", "helper": "helper thread"}.get(row["progress"], row["progress"])
-
-
-def _strided(name, rows):
-    methods = list(dict.fromkeys(r["method"] for r in rows))
-    found = {(r["bytes"], r["stride"], r["method"]): rate(r["byte_s"]) for r in rows}
-    cases = dict.fromkeys((r["bytes"], r["stride"]) for r in rows)
-    yield (
-        "",
-        (f"{name.replace('_', ' ')}: bytes", "stride", *methods),
-        [(size(b), str(s), *(found.get((b, s, m), "") for m in methods)) for b, s in cases],
-    )
 
 
 def text(m):

@@ -41,34 +41,12 @@ PART_NAMES = {
 MESSAGE = "#202020"
 FEW_MESSAGES = 250  # more of them would hide the bars
 EVENT = np.dtype(
-    [
-        ("rank", "i4"),
-        ("lane", "i4"),
-        ("step", "i4"),
-        ("op", "i4"),
-        ("peer", "i4"),
-        ("tag", "i4"),
-        ("send", "i4"),
-        ("slice", "i4"),
-        ("tile", "i4", _core.limits["dims"]),
-        ("wave", "i8"),
-        ("bytes", "i8"),
-        ("begin_s", "f8"),
-        ("end_s", "f8"),
-    ]
+    [(name, "i4") for name in ("rank", "lane", "step", "op", "peer", "tag", "send", "slice")]
+    + [("tile", "i4", _core.limits["dims"]), ("wave", "i8"), ("bytes", "i8"), ("begin_s", "f8"), ("end_s", "f8")]
 )
 REQUEST = np.dtype(
-    [
-        ("rank", "i4"),
-        ("lane", "i4"),
-        ("peer", "i4"),
-        ("tag", "i4"),
-        ("send", "i4"),
-        ("pad", "i4"),
-        ("bytes", "i8"),
-        ("posted_s", "f8"),
-        ("completed_s", "f8"),
-    ]
+    [(name, "i4") for name in ("rank", "lane", "peer", "tag", "send", "pad")]
+    + [("bytes", "i8"), ("posted_s", "f8"), ("completed_s", "f8")]
 )
 
 
