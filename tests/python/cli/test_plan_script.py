@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import subprocess
 import sys
 import textwrap
 
@@ -11,32 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 import tilewave as tw
-from launches import TILEWAVE, ended
 
-from tilewave.cli import batch_file, commands, plan_script
+from tilewave.cli import commands, plan_script
 from tilewave.machine.machine import Curve, Link, Machine
 from tilewave.context import context as contexts, dry_run, unknown_values
 from tilewave.context.planned_calls import PlannedCalls
-
-SCRIPT = """\
-import sys
-import tilewave as tw
-
-@tw.nest
-def relax(A, i, j):
-    A[i, j] = A[i-1, j] + A[i, j-1]
-
-A = tw.field((64, int(sys.argv[1])), "f8", init=1.0)
-tw.run(relax, A=A)
-"""
-
-
-@pytest.fixture
-def script(tmp_path):
-    path = tmp_path / "program.py"
-    path.write_text(SCRIPT)
-    return path
-
 
 def machine(hosts, threads=1):
     link = Link(1e-5, 1e-7, 1e-7, 1e-9, transfer_s=Curve([1, 1 << 20], [1e-5, 1e-3]))
@@ -81,7 +58,7 @@ def test_an_early_end_is_named(tmp_path, ending, shown):
 
 def test_modules_beside_the_script_are_found(tmp_path, script):
     (tmp_path / "sizes_of_mine.py").write_text("N = 40\n")
-    script.write_text("from sizes_of_mine import N\n" + SCRIPT.replace("int(sys.argv[1])", "N"))
+    script.write_text("from sizes_of_mine import N\n" + script.read_text().replace("int(sys.argv[1])", "N"))
     assert list(planned(script, [], 1, 1).longest.notes["extents"]) == [63, 39]
     assert str(tmp_path) not in sys.path
 
@@ -363,98 +340,6 @@ def test_lanes_that_are_not_here_are_used(tmp_path):
     assert math.prod(plan.factors) >= 16, plan.explain()
 
 
-@pytest.mark.parametrize(
-    "system, words",
-    [
-        ("slurm", ["#SBATCH --nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--cpus-per-task=3", "--time=00:03:00"]),
-        ("pbs", ["#PBS -l select=2:ncpus=6:mpiprocs=2:ompthreads=3:mem=", "walltime=00:03:00", 'cd "$PBS_O_WORKDIR"']),
-        ("pbs", ["#PBS -l place=scatter"]),
-        ("lsf", ["#BSUB -n 4", '#BSUB -R "span[ptile=2] affinity[core(3)] rusage[mem=', "#BSUB -W 00:03"]),
-        ("flux", ["#flux: -N 2", "#flux: -n 4", "#flux: -c 3", "#flux: -t 3m"]),
-    ],
-)
-def test_job_files(tmp_path, script, monkeypatch, system, words):
-    monkeypatch.chdir(tmp_path)
-    options = ["-N", "2", "--ranks-per-node", "2", "--threads", "3", "--system", system, "--queue", "short"]
-    done = CliRunner().invoke(commands.app, ["batch", *options, str(script), "48"])
-    assert done.exit_code == 0, done.output
-    text = (tmp_path / "program.sh").read_text()
-    for word in (*words, "core-hours", "a rank", "short", f"run -n 4 --threads 3 {script} 48"):
-        assert word in text, text
-    checked = ended("bash", "-n", tmp_path / "program.sh")
-    assert checked.returncode == 0 and "program.sh: submit it with" in done.output
-    more = "--account", "us", "--restart"
-    again = CliRunner().invoke(commands.app, ["batch", *options, *more, str(script), "48"])
-    text = (tmp_path / "program.sh").read_text()
-    assert again.exit_code == 0 and "us\n" in text and f"run -n 4 --threads 3 --restart {script} 48" in text
-    assert ("#SBATCH --no-kill\n" in text) == (system == "slurm")
-
-
-@pytest.mark.parametrize(
-    "name, job",
-    [("a b (1).py", "a_b_1_"), ("2d.py", "job_2d"), ("[x].py", "job__x_"), ("é.py", "job__"), ("a" * 40, "a" * 15)],
-)
-def test_names_that_all_systems_take(name, job):
-    assert batch_file.name_of(f"folder/{name}") == job
-
-
-@pytest.mark.parametrize("name", [b"-x.py", b"s\xff.py", b"a\nb $(x).py"])
-def test_names_of_any_bytes(tmp_path, script, name):
-    """The job file starts this script, with its arguments as they are."""
-    path = os.path.join(os.fsencode(tmp_path), name)
-    os.link(script, path)
-    done = ended_bytes(*TILEWAVE, "batch", "-o", "job.sh", "--", name, "48", "-n\n", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    lines = (tmp_path / "job.sh").read_bytes().split(b"exec ")
-    assert len(lines) == 2
-    show = b"tilewave() { printf '%s\\0' \"$@\"; }\ntilewave "
-    (tmp_path / "shown.sh").write_bytes(show + lines[1].split(b" ", 1)[1])
-    words = subprocess.run(["bash", tmp_path / "shown.sh"], capture_output=True, check=True).stdout.split(b"\0")
-    assert words[-4:] == [name, b"48", b"-n\n", b""]
-    assert (words[-5:-4] == [b"--"]) == name.startswith(b"-")
-    plan = ended_bytes(*TILEWAVE, "run", "--print", "--", name, cwd=tmp_path)
-    assert plan.returncode == 0 and b"Traceback" not in plan.stderr
-
-
-def ended_bytes(*command, cwd):
-    return subprocess.run(command, cwd=cwd, capture_output=True, timeout=300)
-
-
-def test_files_of_others_stay(tmp_path, script, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "program.sh").write_text("mine")
-    for options in ((), ("-o", "program.py"), ("-o", ".")):
-        done = CliRunner().invoke(commands.app, ["batch", *options, str(script), "48"])
-        assert done.exit_code == 2 and "allowed: -o with another name" in done.output
-    assert (tmp_path / "program.sh").read_text() == "mine" and script.read_text() == SCRIPT
-
-
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--system", "sge"], "--system: given 'sge'; allowed: slurm, pbs, lsf, flux"),
-        (["-N", "0"], "nodes 0, ranks per node None were given; allowed: 1 and more"),
-        (["--time", "soon"], "--time: given 'soon'; allowed: auto, minutes as in 90, or 1:30:00"),
-        (["--rounds", "0"], "rounds 0 were given"),
-        (["-o", "nowhere/x.sh"], "no folder for nowhere/x.sh"),
-        (["--queue", "a\ntouch pwned"], r"--queue: given 'a\ntouch pwned'; allowed: a name of letters"),
-        (["--account", "a b"], "--account: given 'a b'; allowed: a name of letters"),
-        (["--account=-x"], "--account: given '-x'; allowed: a name of letters"),
-    ],
-)
-def test_jobs_that_are_refused(tmp_path, script, monkeypatch, options, words):
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(commands.app, ["batch", *options, str(script), "48"])
-    assert done.exit_code == 2 and words in done.output
-    assert not list(tmp_path.glob("*.sh"))
-
-
-@pytest.mark.parametrize("given, seconds", [("90", 5400), ("1:30:00", 5400), ("0:45", 2700), ("2:00:01", 7260)])
-def test_time_limits(given, seconds):
-    assert batch_file.time_limit_s(given, 1.0) == seconds
-    assert batch_file.time_limit_s("auto", 3600.0) == 5520
-
-
 PATTERNS = """\
 import numpy as np
 import tilewave as tw
@@ -615,59 +500,6 @@ def test_a_call_has_the_plan_of_its_longest_part_with_one():
     calls.noted("tw.run", lambda: [calls.add("nest", 1.0, plan), calls.add("reduce", 2.0, None)])
     (call,) = calls
     assert call.plan is plan and call.time_s == 3.0 and call.what == ["nest", "reduce"]
-
-
-def test_a_simulation_says_what_it_has(script):
-    given = tw.Machine.load("fat-tree")
-    given.network = tw.Network("torus", extents=[48], link_byte_s=[1e-6], one_way=True)
-    found = {all_ranks: planned(script, ["4000"], 48, 1, given, all_ranks=all_ranks) for all_ranks in (False, True)}
-    assert found[True].calls.samples == {"nest relax": "all ranks"} and not found[False].calls.samples
-    text = plan_script.text(found[True])
-    assert "Its network: torus 48: 48 nodes, links of 1 MB/s." in text
-    assert "Simulated:\n  nest relax: all ranks." in text
-
-
-def test_simulate_is_a_command(script):
-    words = ["simulate", "-n", "40", "--threads", "1", "--machine", "t3e-torus", str(script), "300"]
-    done = CliRunner().invoke(commands.app, words)
-    assert done.exit_code == 0, done.output
-    assert "40 ranks on 40 hosts" in done.output and "nest relax: all ranks." in done.output
-    words[2] = "41"
-    done = CliRunner().invoke(commands.app, words)
-    assert done.exit_code == 2 and "allowed: at most 40, as the network has 40 nodes" in done.output
-
-
-def test_simulate_shows_how_predictions_scale(script, tmp_path):
-    """A table by ranks; efficiencies are against the least number, by ranks x time (strong) or time (weak)."""
-    picture = tmp_path / "strong.png"
-    words = ["simulate", "-n", "8,2,4", "--threads", "1", "--machine", "t3e-torus", str(script), "3000"]
-    done = CliRunner().invoke(commands.app, [*words[:1], "-o", str(picture), *words[1:]])
-    assert done.exit_code == 0, done.output
-    assert done.output.startswith("Predicted strong scaling; nothing was run.") and picture.stat().st_size > 10000
-    rows = [line.split() for line in done.output.splitlines()[2:6]]
-    assert [row[0] for row in rows] == ["ranks", "2", "4", "8"]
-    time, share = ([float(row[k]) for row in rows[1:]] for k in (2, 3))
-    assert share[0] == 100 and share[2] == pytest.approx(100 * 2 * time[0] / (8 * time[2]), rel=0.02)
-    done = CliRunner().invoke(commands.app, [*words[:1], "--scaling", "weak", *words[1:]])
-    rows = [line.split() for line in done.output.splitlines()[3:6]]
-    time, share = ([float(row[k]) for row in rows] for k in (2, 3))
-    assert done.output.startswith("Predicted weak") and share[2] == pytest.approx(100 * time[0] / time[2], rel=0.02)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (["-n", "4,x"], "ranks 4,x were given; allowed: 1 and more, or several with commas"),
-        (["-n", "4,4"], "ranks 4,4 were given"),
-        (["-n", "0"], "ranks 0 were given"),
-        (["-n", "2,4", "--scaling", "odd"], "--scaling: given 'odd'; allowed: strong, weak"),
-        (["-n", "2,4", "-o", "scaling.txt"], "allowed: a file in a folder that is there, which ends with .png"),
-        (["-n", "2", "-o", "scaling.png"], "of one number of ranks there is no picture; allowed: several"),
-    ],
-)
-def test_wrong_scalings_are_refused_before_anything_is_simulated(script, options, message):
-    done = CliRunner().invoke(commands.app, ["simulate", *options, str(script), "300"])
-    assert done.exit_code == 2 and message in done.output
 
 
 def test_fields_with_blocks_of_their_own_on_more_ranks_than_are_simulated(tmp_path):
