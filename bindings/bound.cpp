@@ -24,9 +24,7 @@ public:
     explicit PythonChainMaker(nb::object maker) : maker_(std::move(maker)) {}
     std::shared_ptr<ChainNest> prepare(std::size_t n, const PlanRequest& request, const LeastHalos& halos,
                                        bool as_planned) override {
-        std::vector<std::tuple<Index, Index, Index>> least;
-        for (const LeastHalo& halo : halos) least.emplace_back(halo.lo, halo.hi, halo.wraps);
-        const nb::object found = maker_.attr("prepare")(n, request, least, as_planned);
+        const nb::object found = maker_.attr("prepare")(n, request, halos, as_planned);
         if (nb::isinstance<nb::str>(found)) throw ConfigError(nb::cast<std::string>(found));
         const auto [prepared, time_s] = nb::cast<std::pair<nb::object, double>>(found);
         return std::make_shared<PythonChainNest>(prepared, time_s);

@@ -13,7 +13,10 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "predict/rate.hpp"
 #include "tilewave/engine/layout.hpp"
+#include "tilewave/engine/problem.hpp"
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/error.hpp"
 
 namespace nanobind::detail {
@@ -52,22 +55,40 @@ struct type_caster<tilewave::Weights> {
     }
 };
 
-template <>
-struct type_caster<tilewave::Box> {
-    NB_TYPE_CASTER(tilewave::Box, const_name("tuple[tuple[int, ...], tuple[int, ...]]"))
+/// A type that is a tuple of these members in Python.
+template <class T, auto... members>
+struct members_caster {
+    using Tuple = std::tuple<std::remove_cvref_t<decltype(std::declval<T&>().*members)>...>;
+    NB_TYPE_CASTER(T, make_caster<Tuple>::Name)
     bool from_python(handle src, std::uint8_t flags, cleanup_list* cleanup) noexcept {
-        make_caster<std::pair<tilewave::Index, tilewave::Index>> caster;
+        make_caster<Tuple> caster;
         if (!caster.from_python(src, flags, cleanup)) return false;
-        const auto both = static_cast<std::pair<tilewave::Index, tilewave::Index>>(caster);
-        value = {both.first, both.second};
+        std::apply([this](const auto&... of) { ((value.*members = of), ...); }, static_cast<Tuple>(caster));
         return true;
     }
-    static handle from_cpp(const tilewave::Box& box, rv_policy p, cleanup_list* c) noexcept {
-        handle lo = type_caster<tilewave::Index>::from_cpp(box.lo, p, c),
-               hi = type_caster<tilewave::Index>::from_cpp(box.hi, p, c);
-        return PyTuple_Pack(2, steal(lo).ptr(), steal(hi).ptr());
+    static handle from_cpp(const T& from, rv_policy policy, cleanup_list* cleanup) noexcept {
+        return make_caster<Tuple>::from_cpp(Tuple(from.*members...), policy, cleanup);
     }
 };
+
+using tilewave::Bound, tilewave::Box, tilewave::Cut, tilewave::LeastHalo, tilewave::RateSample, tilewave::StepRange,
+    tilewave::WindowShape;
+template <>
+struct type_caster<Box> : members_caster<Box, &Box::lo, &Box::hi> {};
+template <>
+struct type_caster<Bound> : members_caster<Bound, &Bound::coefficients, &Bound::constant> {};
+template <>
+struct type_caster<Cut> : members_caster<Cut, &Cut::of, &Cut::scale, &Cut::per, &Cut::shift, &Cut::every> {};
+template <>
+struct type_caster<LeastHalo> : members_caster<LeastHalo, &LeastHalo::lo, &LeastHalo::hi, &LeastHalo::wraps> {};
+template <>
+struct type_caster<RateSample>
+    : members_caster<RateSample, &RateSample::rows, &RateSample::points, &RateSample::tile_s, &RateSample::spread> {};
+template <>
+struct type_caster<StepRange> : members_caster<StepRange, &StepRange::begin, &StepRange::end> {};
+template <>
+struct type_caster<WindowShape>
+    : members_caster<WindowShape, &WindowShape::along, &WindowShape::across, &WindowShape::slant> {};
 
 }  // namespace nanobind::detail
 
@@ -110,8 +131,7 @@ struct Added : nb::def_visitor<Added<F>> {
 #define READ_WRITE(...) TILEWAVE_MEMBERS(def_rw, __VA_ARGS__)
 #define PROPERTIES(...) TILEWAVE_MEMBERS(def_prop_ro, __VA_ARGS__)
 #define METHODS(...) TILEWAVE_MEMBERS(def, __VA_ARGS__)
-#define TILEWAVE_MEMBERS(def, ...) \
-    Added([]<class T>(auto& c) { TILEWAVE_EXPAND(TILEWAVE_EACH(def, __VA_ARGS__)) })
+#define TILEWAVE_MEMBERS(def, ...) Added([]<class T>(auto& c) { TILEWAVE_EXPAND(TILEWAVE_EACH(def, __VA_ARGS__)) })
 // A macro that names itself goes on in the next expansion: so many as there are members at most, 64.
 #define TILEWAVE_EACH(def, name, ...) \
     c.def(#name, &T::name);           \

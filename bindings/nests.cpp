@@ -45,12 +45,7 @@ public:
     }
     std::vector<RateSample> sample(double budget_s) override {
         nb::gil_scoped_acquire gil;
-        const nb::object found = called([&] { return maker_.attr("sample")(prepared_, budget_s); });
-        std::vector<RateSample> samples;
-        for (const auto& [rows, points, tile_s, spread] :
-             nb::cast<std::vector<std::tuple<double, double, double, double>>>(found))
-            samples.push_back({rows, points, tile_s, spread});
-        return samples;
+        return nb::cast<std::vector<RateSample>>(called([&] { return maker_.attr("sample")(prepared_, budget_s); }));
     }
     double bringing_s() override {
         nb::gil_scoped_acquire gil;

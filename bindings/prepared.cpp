@@ -135,14 +135,8 @@ void bind_prepared(nb::module_& m) {
             "sample",
             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, const Kernel& kernel, double budget_s) {
                 const std::vector<RunArray> all = run_arrays(arrays);
-                std::vector<RateSample> samples;
-                {
-                    nb::gil_scoped_release release;
-                    samples = s.sample(all, kernel, budget_s);
-                }
-                std::vector<std::tuple<double, double, double, double>> result;
-                for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s, r.spread});
-                return result;
+                const nb::gil_scoped_release release;
+                return s.sample(all, kernel, budget_s);
             },
             "arrays"_a, "kernel"_a, "budget_s"_a,
             "(rows, points, seconds, spread) of tiles with long rows, short rows, few points, and of long rows on one "

@@ -9,14 +9,6 @@
 
 namespace {
 
-using CutNumbers = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-
-std::vector<Cut> cuts_from(const std::vector<CutNumbers>& numbers) {
-    std::vector<Cut> cuts;
-    for (const auto& [of, scale, per, shift, every] : numbers) cuts.push_back({of, scale, per, shift, every});
-    return cuts;
-}
-
 void bind_layout(nb::module_& m) {
     nb::class_<Layout>(m, "Layout", "A block distribution of an array over a process grid.")
         .def(nb::init<Index, Index, Index, Index>(), "shape"_a, "grid"_a, "halo_lo"_a, "halo_hi"_a)
@@ -24,10 +16,8 @@ void bind_layout(nb::module_& m) {
         .def(READ_ONLY(shape, grid, halo_lo, halo_hi))
         .def_rw("wraps", &Layout::wraps)
         .def("following", &Layout::following, "of"_a, "scale"_a)
-        .def(
-            "cut_as",
-            [](const Layout& layout, const std::vector<CutNumbers>& cuts) { return layout.cut_as(cuts_from(cuts)); },
-            "cuts"_a, "The same with blocks cut by (of, scale, per, shift, every), for each dimension.")
+        .def("cut_as", &Layout::cut_as, "cuts"_a,
+             "The same with blocks cut by (of, scale, per, shift, every), for each dimension.")
         .def("block_at", &Layout::block_at, "dimension"_a, "at"_a)
         .def("start", &Layout::start, "dimension"_a, "block"_a)
         .def("same_blocks", &Layout::same_blocks, "other"_a)
@@ -59,16 +49,16 @@ void bind_problem_class(nb::module_& m) {
             "__init__",
             [](SweepProblem* p, Index shape, Box space,
                const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
-               const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
-               const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
-               bool sequential, const Index& periodic, PathsOff paths_off, const std::vector<bool>& never_written,
-               const std::vector<int>& pivots, const std::vector<bool>& wholes, int gathers) {
+               const std::vector<std::tuple<int, Index, bool, bool>>& accesses, std::vector<Bound> bounds,
+               const std::vector<bool>& downwards, bool sequential, const Index& periodic, PathsOff paths_off,
+               const std::vector<bool>& never_written, const std::vector<int>& pivots, const std::vector<bool>& wholes,
+               int gathers) {
                 new (p) SweepProblem{shape, space, {}, {}};
                 for (const auto& [bytes, replicated, extents, axes, time_buffers, window] : arrays)
                     p->arrays.push_back({bytes, replicated, extents, axes, time_buffers, window});
                 for (const auto& [array, offset, writes, keeps] : accesses)
                     p->accesses.push_back({array, offset, writes, keeps});
-                for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
+                p->bounds = std::move(bounds);
                 p->sequential = sequential;
                 p->periodic = periodic;
                 p->paths_off = paths_off;
@@ -109,9 +99,7 @@ void bind_problem_class(nb::module_& m) {
                 return all;
             },
             "By array: buffers of time steps; 0: it has no time.")
-        .def_prop_ro(
-            "window",
-            [](const SweepProblem& p) { return nb::make_tuple(p.window.along, p.window.across, p.window.slant); })
+        .def_ro("window", &SweepProblem::window)
         .def(READ_ONLY(shape, space, sequential))
         .def(READ_WRITE(once, paths_off, periodic))
         .def_prop_ro("loops",
@@ -127,24 +115,23 @@ void bind_loop_nest(nb::module_& m) {
         // place, as PivotRead.
         .def(
             "__init__",
-            [](LoopNest* n, const Box& box, const std::vector<std::pair<Index, std::int64_t>>& bounds,
-               const std::vector<bool>& downwards, const Index& periodic, const std::vector<int>& pivots,
-               bool may_gather, PathsOff paths_off) {
+            [](LoopNest* n, const Box& box, std::vector<Bound> bounds, const std::vector<bool>& downwards,
+               const Index& periodic, const std::vector<int>& pivots, bool may_gather, PathsOff paths_off) {
                 new (n) LoopNest{.box = box,
                                  .downwards = downwards,
                                  .periodic = periodic,
                                  .may_gather = may_gather,
                                  .paths_off = paths_off};
-                for (const auto& [coefficients, constant] : bounds) n->bounds.push_back({coefficients, constant});
+                n->bounds = std::move(bounds);
                 for (const int read : pivots) n->pivots.push_back(static_cast<PivotRead>(read));
             },
             nb::kw_only(), "box"_a, "bounds"_a, "downwards"_a, "periodic"_a, "pivots"_a, "may_gather"_a, "paths_off"_a)
         .def(
             "add_array",
             [](LoopNest& n, std::int64_t item_bytes, const Index& shape, const Index& axes, bool whole, bool in_time,
-               bool joined, int history, bool window, const std::vector<CutNumbers>& cuts) {
+               bool joined, int history, bool window, const std::vector<Cut>& cuts) {
                 n.arrays.push_back({item_bytes, shape, axes, whole, in_time, joined, history, window});
-                n.arrays.back().cuts = cuts_from(cuts);
+                n.arrays.back().cuts = cuts;
             },
             nb::kw_only(), "item_bytes"_a, "shape"_a, "axes"_a, "whole"_a, "in_time"_a, "joined"_a, "history"_a,
             "window"_a, "cuts"_a)

@@ -41,33 +41,13 @@ void bind_works(nb::module_& m) {
                 new (n) NestWork{space, {}, std::move(places), kernel};
             },
             "space"_a, "places"_a, "kernel"_a = 0)
-        .def(READ_WRITE(space, places, kernel))
-        .def_prop_rw(
-            "bounds",
-            [](const NestWork& n) {
-                std::vector<std::pair<Index, std::int64_t>> all;
-                for (const Bound& b : n.bounds) all.push_back({b.coefficients, b.constant});
-                return all;
-            },
-            [](NestWork& n, const std::vector<std::pair<Index, std::int64_t>>& all) {
-                n.bounds.clear();
-                for (const auto& [coefficients, constant] : all) n.bounds.push_back({coefficients, constant});
-            })
+        .def(READ_WRITE(space, places, kernel, bounds, layers_together, window, rows_depend, period, own, step, last))
         .def_prop_rw(
             "order", [](const NestWork& n) { return rows_of(n.order); },
             [](NestWork& n, const std::vector<Index>& rows) { n.order = matrix_of(rows); })
         .def_prop_rw(
             "loops", [](const NestWork& n) { return rows_of(n.loops); },
-            [](NestWork& n, const std::vector<Index>& rows) { n.loops = matrix_of(rows); })
-        .def_rw("layers_together", &NestWork::layers_together)
-        .def_prop_rw(
-            "window",
-            [](const NestWork& n) { return std::vector<int>{n.window.along, n.window.across, n.window.slant}; },
-            [](NestWork& n, const std::vector<int>& w) {
-                if (w.size() != 3) throw ConfigError("window: along, across and slant are needed");
-                n.window = {w[0], w[1], w[2]};
-            })
-        .def(READ_WRITE(rows_depend, period, own, step, last));
+            [](NestWork& n, const std::vector<Index>& rows) { n.loops = matrix_of(rows); });
     nb::class_<Region>(m, "Region", "A box of an array.")
         .def(Made<int, Box>(), "array"_a, "box"_a)
         .def(READ_WRITE(array, box));
@@ -122,19 +102,7 @@ void bind_data(nb::module_& m) {
     nb::class_<Schedule>(m, "Schedule", "One rank's part of a distributed computation, as plain data.")
         .def(nb::init<>())
         .def(nb::init<const Schedule&>(), "other"_a)
-        .def(READ_WRITE(rank, ranks, works, arrays, tiles, messages, buffers, lanes, results))
-        .def_prop_rw(
-            "repeated",
-            [](const Schedule& s) {
-                std::vector<std::pair<std::int32_t, std::int32_t>> all;
-                for (const StepRange& r : s.repeated) all.emplace_back(r.begin, r.end);
-                return all;
-            },
-            [](Schedule& s, const std::vector<std::pair<std::int32_t, std::int32_t>>& all) {
-                s.repeated.clear();
-                for (const auto& [begin, end] : all) s.repeated.push_back({begin, end});
-            })
-        .def_rw("advance", &Schedule::advance)
+        .def(READ_WRITE(rank, ranks, works, arrays, tiles, messages, buffers, lanes, results, repeated, advance))
         .def(PROPERTIES(steps, buffer_bytes));
     nb::class_<Violation>(m, "Violation", "The first thing wrong with a set of schedules.")
         .def(READ_ONLY(rank, lane, step, why))
