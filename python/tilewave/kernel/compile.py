@@ -284,14 +284,16 @@ def _recipe(nest, dtype_of, scalars=None, *, captured=None, shapes=None, in_plac
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars, captured)
+    names = {value.name for value in nest.values}
     given = {"fastmath": False, "independent": False, "steps": None, **choices}
     given |= {name: bool(given[name]) for name in FLAGS if name in given}
     given["steps"] = steps = _checked_steps(nest, given["steps"])
     given["same_row"] = tuple(given.get("same_row", ()))
-    if nest.values:  # rows of values come one by one
-        given["staggered"] = None
-    if given["independent"] and not _core.without(given.get("off", 0), "bests"):
+    if (given["independent"] or given.get("staggered")) and not _core.without(given.get("off", 0), "bests"):
         given["bests"] = _found_bests(nest, dtypes, steps, bests)
+    found = {best.place for best in given.get("bests", ()) if best.alone}
+    if any(place.array in names and k not in found for k, place in enumerate(nest.places)):
+        given["staggered"] = None  # rows of stored values come one by one
     in_place_bytes = processor.in_place_bytes() if in_place else 0
     choices = Choices(**given, layouts=layouts_of(nest, shapes or {}), in_place=in_place_bytes)
     signature = nest.code_signature() if captured else nest.signature()

@@ -103,7 +103,8 @@ def _add_rows_in_place(row, recipe):
         return
     frame = Frame(recipe, into=row.module, name="tilewave_in_place")
     in_place_function(frame, recipe.choices.in_place)
-    several_rows_function(row.module, ROWS, len(recipe.nest.places), row.module.get_global(ROW), frame.row, 1, 2**30, 1)
+    pointed = len(recipe.nest.places), 0
+    several_rows_function(row.module, ROWS, pointed, row.module.get_global(ROW), frame.row, 1, 2**30, 1)
 
 
 def _add_several_rows(row, recipe, vectors):
@@ -117,4 +118,5 @@ def _add_several_rows(row, recipe, vectors):
     simd_rows_function(lanes, streams, lane_bytes, vectors.ahead_bytes)
     row.several, row.simd_rows_from = True, least_points(streams, lane_bytes)
     one = row.module.get_global(ROW)
-    several_rows_function(row.module, ROWS, len(recipe.nest.places), one, lanes.row, 2, rows, row.simd_rows_from)
+    pointed = len(recipe.nest.places), len(recipe.choices.bests)
+    several_rows_function(row.module, ROWS, pointed, one, lanes.row, 2, rows, row.simd_rows_from)

@@ -148,6 +148,38 @@ def test_random_bodies(part, tmp_path):
     assert together > 1 and as_lanes > 0, "few of the bodies had rows that go together"
 
 
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 30))])
+def test_reductions_of_random_bodies(part, tmp_path, monkeypatch):
+    """Largest, smallest and counted values are those of rows that go one by one."""
+    rng = random.Random(f"{SEED} reduced {part}")
+    bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((2, 2, 3))) for n in range(6)}
+    texts = [text + "    if x > 0.5:\n        y = x\n" for text, _ in bodies.values()]
+    module = load(tmp_path, f"reduced_rows_{part}", HEADER + "\n\n".join(texts))
+    threads, as_lanes = rng.choice((1, 2)), 0
+    wanted = {"large": tw.max("x"), "small": tw.min("x"), "some": tw.max("y"), "size": tw.norm("x", ord=np.inf)}
+    for name, (text, whole) in bodies.items():
+        for _ in range(2):
+            start = make_arrays(getattr(module, name), whole, rng)
+            if rng.random() < 0.2 and not whole:
+                start["A"].flat[rng.randrange(start["A"].size)] = np.nan
+            asked = {key: wanted[key] for key in rng.sample(sorted(wanted), rng.randint(1, 3))}
+            found = []
+            for one_by_one in (False, True):
+                with monkeypatch.context() as patch:
+                    if one_by_one:
+                        patch.setattr(kernel_maker, "_staggered", lambda sweep, values: None)
+                    kernel_maker.kernels.clear()
+                    context = tw.Context(threads=threads)
+                    given = {key: array.copy() for key, array in start.items()}
+                    more = {"c": 0.75, "reduce": asked, "context": context, "plan": {"storage": "plain", "row": ()}}
+                    report = tw.run(getattr(module, name), **given, **more)
+                kernel = list(context._prepared.values())[-1].kernel
+                as_lanes += not one_by_one and 0 < kernel.simd_rows_from <= start["A"].shape[-1] - 4
+                found.append((repr(report.results), *(array.tobytes() for array in given.values())))
+            assert found[0] == found[1], f"TILEWAVE_SEED={SEED}, part {part}, {asked}\n{text}"
+    assert as_lanes > 0, "none of the bodies had rows that go together"
+
+
 @tw.nest
 def recurrence(A, i, j):
     A[i, j] = A[i-1, j] + A[i, j-1] - A[i-1, j-1]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from tilewave.kernel.types.emitting import element
-from tilewave.kernel.types.values import POINTER, constant, ir_type, worst
+from tilewave.kernel.types.values import I32, I64, POINTER, constant, ir_type, worst
 
 
 class Best(NamedTuple):
@@ -59,6 +59,17 @@ class Bests:
     def take_vectors(self, values):
         """One more chunk."""
         self._join(self.wide, values)
+
+    def close_lanes(self, width, live):
+        """After steps of lanes, of which the first `live` ones count."""
+        build = self.frame.build_at
+        for (key, op), wide, room in zip(self.wanted, self.wide, self.rooms, strict=True):
+            kind = ir_type(self.dtype(key))
+            lanes, best = build.load(wide, typ=ir.VectorType(kind, width)), build.load(room, typ=kind)
+            for lane in range(width):
+                value = self._better(key, op, build.extract_element(lanes, I32(lane)), best)
+                best = build.select(build.icmp_signed("<", I64(lane), live), value, best)
+            build.store(best, room)
 
     def close_vectors(self, width):
         """After the chunks."""

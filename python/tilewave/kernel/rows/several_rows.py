@@ -8,23 +8,24 @@ from tilewave.kernel.types.values import I8, I64, POINTER
 
 
 def takes_any_order(frame):
-    """Return whether a frame's body may be computed in another order of points: it neither raises nor calls, and tells
-    nothing of a row.
-    """
-    return not (frame.e.sites or frame.e.calls or frame.nest.tables or frame.nest.numbers or frame.bests.wanted)
+    """Return whether a frame's body may be computed in another order of points: it neither raises nor calls."""
+    return not (frame.e.sites or frame.e.calls or frame.nest.tables or frame.nest.numbers)
 
 
-def several_rows_function(module, name, places, row, several, fewest, most, least_points):
+def several_rows_function(module, name, pointed, row, several, fewest, most, least_points):
     """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other
     together, others one by one.
 
-    `several`: the function of `fewest` to `most` rows of at least so many points; it returns whether it has computed
-    the rows."""
+    `pointed`: how many places there are, and how many bests, whose pointers follow. `several`: the function of
+    `fewest` to `most` rows of at least so many points; it returns whether it has computed the rows."""
+    places, bests = pointed
     rows = ir.Function(module, ROWS_TYPE, name)
     pointers, step, count, spans, following, index, direction, _, env = rows.args
     build = ir.IRBuilder(rows.append_basic_block("entry"))
     zero, one = I64(0), I64(1)
-    here = build.alloca(ir.ArrayType(POINTER, places))
+    here = build.alloca(ir.ArrayType(POINTER, places + bests))
+    for k in range(places, places + bests):
+        build.store(element(build, pointers, k, POINTER), build.gep(here, [I64(0), I64(k)]))
     first = [element(build, pointers, k, POINTER) for k in range(places)]
     moves = [(element(build, following, k), element(build, step, k)) for k in range(places)]
     entry = build.block

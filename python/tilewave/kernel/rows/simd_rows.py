@@ -39,6 +39,7 @@ def simd_rows_function(frame, streams, vector_bytes, ahead_bytes=0):
     their points are computed one by one. Memory to write is asked for so many bytes ahead, where these are not 0.
     Returns whether the addresses say what `Streams.checks` expects, else nothing is done."""
     frame.open()
+    frame.bests.open()
     build = frame.build_at
     _prefer_vectors(frame.row, vector_bytes)
     lanes = _Lanes(frame, streams, vector_bytes, ahead_bytes)
@@ -47,7 +48,10 @@ def simd_rows_function(frame, streams, vector_bytes, ahead_bytes=0):
     build.position_at_end(refuse)
     build.ret(I64(0))
     build.position_at_end(begin)
+    frame.bests.open_vectors(lanes.rows)
     lanes.emit()
+    frame.bests.close_lanes(lanes.rows, frame.live)
+    frame.bests.tell()
     build.ret(I64(1))
 
 
@@ -72,7 +76,7 @@ class _Lanes:
         self.build, self.rows = frame.build_at, rows_of(vector_bytes)
         self.first_row = frame.places
         self.across = {place.key: element(self.build, frame.ahead, k) for k, place in enumerate(frame.nest.places)}
-        self.written = frame.written()
+        self.written, self.stored_places = frame.written(), frame.stored()
         self.parallel = ParallelAccesses(frame.module)
 
     def kind(self, key):
@@ -201,7 +205,8 @@ class _Lanes:
             with loop as frame.point:
                 known = {key: build.phi(value.type) for key, value in ahead.items()}
                 frame.translate(known)
-                frame.write_back(self.written)
+                frame.write_back(self.stored_places)
+                frame.bests.take({key: cell.ir for key, cell in frame.body.state.cells.items()})
                 for key, phi in known.items():
                     phi.add_incoming(ahead[key], loop.before)
                     phi.add_incoming(frame.body.state.cells[writers[key]].ir, build.block)
@@ -241,7 +246,7 @@ class _Lanes:
         room = self.rows if registers else 2 * self.rows
         with build.goto_entry_block():
             self.loaded = {stream.key: self._room(stream.key, room) for stream in streams.memory}
-            self.stored = {key: self._room(key, self.rows) for key in self.written}
+            self.stored = {key: self._room(key, self.rows) for key in self.stored_places}
         held = [
             *((stream, streams.depth(key)) for key, stream in streams.results.items()),
             *((stream, stream.depth) for stream in [*streams.above, *streams.memory]),
@@ -275,7 +280,7 @@ class _Lanes:
         coming = {key: self._load(key, ahead) for key in loaded}
         for key, rows in coming.items() if not registers else ():
             self._fill(key, rows, other)
-        for key in self.written if self.ahead_bytes else ():
+        for key in self.stored_places if self.ahead_bytes else ():
             beyond = build.add(begin, I64(self.ahead_bytes // frame.dtypes[key[0]].itemsize))
             # No further than a row goes: what is there may be another processor's.
             for at in self._rows_at(key, least(build, beyond, last)):
@@ -295,7 +300,7 @@ class _Lanes:
         shifted = [[value, *phis][: len(phis)] for value, phis in zip(fresh, past, strict=True)]
         build.cbranch(build.icmp_signed("<", more, size), step, after)
         build.position_at_end(after)
-        for key in self.written:
+        for key in self.stored_places:
             self._store_block(key, begin)
         begin.add_incoming(following, build.block)
         if not registers:
@@ -340,8 +345,9 @@ class _Lanes:
             for key, age in stream.ages.items():
                 inputs[key] = value if age == 0 else phis[age - 1]
         results = self._compute(inputs)
-        for key in self.written:
+        for key in self.stored_places:
             build.store(results[key], self._vector_at(self.stored[key], key, t))
+        self.frame.bests.take_vectors(results)
         return [results[stream.key] if value is None else value for (stream, _), value in zip(held, fresh, strict=True)]
 
     def _from_above(self, stream, past_results, point):

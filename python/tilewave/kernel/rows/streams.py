@@ -85,7 +85,7 @@ def streams_of(frame, staggered, unused, most_rows):
     written = {key[0]: key for key in frame.written()}
     if len(written) < len(frame.written()) or len(staggered.neighbours) != len(nest.places):
         return None
-    if any(len(nest.axes[array]) != nest.rank for array in written):
+    if any(len(nest.axes[array]) != nest.rank for array in written if array in nest.axes):
         return None
     if any(steps[place.key] not in ((-1, 1) if place.array in written else (-1, 0, 1)) for place in nest.places):
         return None

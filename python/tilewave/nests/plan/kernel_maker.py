@@ -126,7 +126,7 @@ def with_plan(context, given, prepared, core):
         bool(subscripts) or core.generator in ("pivot", "gather"),
         _same_row(sweep, steps),
         given.reductions.bests(),
-        _staggered(sweep),
+        _staggered(sweep, len(given.reductions.values)),
         layouts_of(nest, shapes_of_tables(given)),
         context._off,
         _apart(nest, prepared.problem.core),
@@ -238,7 +238,7 @@ def _apart(nest, core):
     return row_is_apart(nest.places, nest.indices[-1], buffers)
 
 
-def _staggered(sweep):
-    """How rows whose points depend on each other may be computed together, or None."""
+def _staggered(sweep, values):
+    """How rows whose points depend on each other may be computed together, or None; no point reads row values."""
     points = sweep.stagger()
-    return Staggered(points, tuple(sweep.neighbours())) if points else None
+    return Staggered(points, (*sweep.neighbours(), *[None] * values)) if points else None
