@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from tilewave.errors import of_program
+from tilewave.errors import ConfigError, of_program, shown
 from tilewave.loops.region_run import RegionRun
 from tilewave.loops.rewrite import Finder, rewritten_function
 from tilewave.nest.helpers import without_docstring
@@ -18,16 +18,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def loops(function: Callable[P, R]) -> Loops[P, R]:
+@overload
+def loops(function: Callable[P, R], *, order: str = "exact") -> Loops[P, R]: ...
+
+
+@overload
+def loops(*, order: str = "exact") -> Callable[[Callable[P, R]], Loops[P, R]]: ...
+
+
+def loops(function: Any = None, *, order: str = "exact") -> Any:
     """Compile the loops of a function over the elements of its arrays; all else stays Python.
 
     The function is the meaning: the result is that of the undecorated function, bit for bit, arrays are changed in
-    place.
+    place. Sums of floats that all points of a nest join are exact, however, in place of rounded at each step.
 
     Parameters
     ----------
     function : function
         Written with ``def``.
+    order : str
+        ``"loops"`` keeps the order of the loops for sums of floats, whose points then run one by one.
 
     Returns
     -------
@@ -50,7 +60,9 @@ def loops(function: Callable[P, R]) -> Loops[P, R]:
     ...     return s
     """
     with of_program():
-        return Loops(function)
+        if order not in ("exact", "loops"):
+            raise ConfigError(f"order: given {shown(order)}; allowed: 'exact', 'loops'")
+        return Loops(function, order) if function is not None else lambda function: loops(function, order=order)
 
 
 class Loops(Generic[P, R]):
@@ -64,7 +76,7 @@ class Loops(Generic[P, R]):
 
     function: Callable[P, R]
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(self, function: Callable[P, R], order: str = "exact") -> None:
         functools.update_wrapper(self, function)
         self.function = function
         source = Source(function, "@tw.loops")
@@ -72,7 +84,7 @@ class Loops(Generic[P, R]):
         statements = finder.rewritten(without_docstring(source.tree.body))
         self._runs = []
         for each in finder.found:  # inner ones first
-            self._runs.append(RegionRun(each, self._runs))
+            self._runs.append(RegionRun(each, self._runs, order == "exact"))
         self._rewritten = rewritten_function(source, function, statements, self._runs)
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:

@@ -1,6 +1,11 @@
-"""Whether all accesses of loops are inside their arrays, for the integers of a call: then no access checks it."""
+"""Whether accesses of loops are inside their arrays, for the integers of a call."""
+
+import ast
 
 from tilewave.loops.systems import add, may_hold
+from tilewave.loops.tree import linear
+from tilewave.nest.inner_loops import is_element
+from tilewave.nest.subscript import subscripts_of
 
 
 def are_inside(tree, numbers, shapes):
@@ -20,6 +25,68 @@ def are_inside(tree, numbers, shapes):
         for access in group.accesses
         if access.name in tree.tables
     )
+
+
+def outside(tree, numbers, shapes):
+    """The text of an error about an access that is outside its array, and certain to come; None where none is found.
+
+    Of conditions nothing is said: what stands behind them may never come.
+    """
+    for group in tree.groups:
+        for point in _corners(group.path, numbers, {}):
+            for node in (each for part in group.statements for each in _certain(part)):
+                if is_element(node) and node.value.id in tree.tables and (found := _outside(node, point, shapes)):
+                    at = ", ".join(f"{loop.index} = {point[loop.index]}" for loop in group.path)
+                    return f"{tree.region.source.file}:{node.lineno}: `{ast.unparse(node)}` at {at}: {found}"
+    return None
+
+
+def _outside(node, point, shapes):
+    """What of an element is outside, at known integers."""
+    extents = shapes[node.value.id]
+    for d, (part, extent) in enumerate(zip(subscripts_of(node), extents, strict=True)):
+        form = linear(part, lambda name: name in point)
+        index = None if form is None else _value(form, point)
+        if index is not None and not -extent <= index < extent:
+            return f"index {index} is outside axis {d} of {node.value.id!r}, which has {extent} elements"
+    return None
+
+
+def _value(form, point):
+    return (form.constant + sum(point[name] * factor for name, factor in form.terms.items())) // form.divisor
+
+
+def _corners(path, numbers, inside):
+    """The points where each loop of a path is at its first or its last turn, with what names stand for."""
+    point = {**numbers, **inside}
+    if not path:
+        yield point
+        return
+    loop, *inner = path
+    forms = (*loop.begins, *loop.ends)
+    if not {name for form in forms for name in form.terms} <= point.keys():
+        return
+    outer, narrow = (max, min) if loop.step > 0 else (min, max)
+    begin, end = outer(_value(f, point) for f in loop.begins), narrow(_value(f, point) for f in loop.ends)
+    turns = range(begin, end, loop.step)
+    for value in {turns[0], turns[-1]} if turns else ():
+        yield from _corners(inner, numbers, {**inside, loop.index: value})
+
+
+def _certain(node):
+    """The nodes that are evaluated wherever a node is."""
+    yield node
+    parts = ast.iter_child_nodes(node)
+    if isinstance(node, ast.If | ast.IfExp):
+        parts = [node.test]
+    elif isinstance(node, ast.BoolOp):
+        parts = node.values[:1]
+    elif isinstance(node, ast.Compare):
+        parts = [node.left, node.comparators[0]]
+    elif isinstance(node, ast.GeneratorExp | ast.Lambda):
+        parts = []
+    for each in parts:
+        yield from _certain(each)
 
 
 def _is_inside(group, access, numbers, shape):

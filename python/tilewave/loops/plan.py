@@ -41,6 +41,8 @@ class Part:
         Of the loop around a chain, or turns.
     bound : dict
         Bound nests by the memory of their arrays.
+    is_small : bool
+        It runs in order since a nest takes longer to begin.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class Part:
     rounds: range = range(1)
     index: str = ""
     bound: dict = field(default_factory=dict)
+    is_small: bool = False
 
     def run(self, arrays, given):
         """Run the nests; ConfigError, before anything has run, where they do not take the arrays.
@@ -91,14 +94,14 @@ class Part:
 
     def _bind(self, nest, text, arrays, given):
         named = {new: arrays[name] for new, name in text.arrays.items()}
-        reduce = {each.name: REDUCE[each.function](each.local) for each in text.joined}
+        reduce = {name: REDUCE[how](local) for each in text.joined for name, (how, local) in each.reductions().items()}
         more = {"reduce": reduce} if reduce else {}
         return bind(nest, **named, **_scalars(text, arrays, given), over=text.over, reverse=text.reverse, **more)
 
 
 def _joined(text, report, given):
     """The names that a nest has joined its values to, as they are now."""
-    found = {each.name: each.result(report.results[each.name], given.get(each.name)) for each in text.joined}
+    found = {each.name: each.result(report.results, given.get(each.name)) for each in text.joined}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -142,7 +145,7 @@ def numbers_of(region, arrays, given):
     return found | {extent_text(name, d): n for name, array in arrays.items() for d, n in enumerate(array.shape)}
 
 
-def plan_of(region, steps, arrays, given, least):
+def plan_of(region, steps, arrays, given, least, exact):
     """The parts of a plan for steps.
 
     Parameters
@@ -153,23 +156,31 @@ def plan_of(region, steps, arrays, given, least):
         By name.
     least : (int, int)
         Points of a nest, and of one in a loop, below which it runs in order.
+    exact : bool
+        Sums of floats are exact, in any order.
 
     Returns
     -------
     list of Part
     """
-    maker = _Maker(region, arrays, given, least)
-    return [part for step in steps for part in maker.parts(step)]
+    maker, parts = _Maker(region, arrays, given, least, exact), []
+    for part in (each for step in steps for each in maker.parts(step)):
+        if parts and part.kind == parts[-1].kind == "in order" and part.is_small == parts[-1].is_small:
+            statements, why = [*parts[-1].statements, *part.statements], ", ".join(dict.fromkeys((parts[-1].why, part.why)))
+            parts[-1] = Part("in order", statements, why, is_small=part.is_small)
+        else:
+            parts.append(part)
+    return parts
 
 
 class _Maker:
     """Makes the parts of a plan."""
 
-    def __init__(self, region, arrays, given, least):
-        self.region, self.given = region, given
+    def __init__(self, region, arrays, given, least, exact):
+        self.region, self.given, self.exact = region, given, exact
         self.numbers = numbers_of(region, arrays, given)
         self.dtypes = {name: array.dtype for name, array in arrays.items()}
-        self.least, self.least_of_turns = least
+        self.least = least
 
     def parts(self, step):
         """The parts of one step."""
@@ -178,10 +189,10 @@ class _Maker:
         try:
             if isinstance(step, Repeated):
                 return [self._turns(step)]
-            text, nest = self._nest(step, frozenset(), self.least)
+            text, nest = self._nest(step, frozenset())
             return [Part("nest", step.statements, "", (text,), (nest,))]
         except _FewPoints as reason:
-            return [Part("in order", step.statements, str(reason))]
+            return [Part("in order", step.statements, str(reason), is_small=True)]
         except (Stays, ConfigError) as reason:
             finer = step.finer() if isinstance(step, Nested) else None
             if finer:
@@ -211,7 +222,7 @@ class _Maker:
         if not isinstance(step, Nested):
             raise Stays("loops around loops around nests")
         try:
-            return [self._nest(step, turns, self.least_of_turns)]
+            return [self._nest(step, turns)]
         except _FewPoints:
             raise
         except (Stays, ConfigError):
@@ -220,9 +231,12 @@ class _Maker:
                 raise
         return [pair for each in finer for pair in self._nests(each, turns)]
 
-    def _nest(self, nested, turns, least):
-        types = Types(nested.group.statements, self.dtypes, self.given)
+    def _nest(self, nested, turns):
+        types = Types(nested.group.statements, self.dtypes, self.given, self.exact)
         writer = Writer(self.region, nested, self.numbers, types, turns)
+        least = self.least[bool(turns)]
+        if any(each.is_exact for each in writer.joined):  # results do not depend on the number of ranks
+            least = max(least, (LEAST_POINTS, LEAST_POINTS_OF_TURNS)[bool(turns)])
         if (points := _points(writer)) < max(least, 1):
             raise _FewPoints(f"it has few points ({points})")
         text = writer.text()

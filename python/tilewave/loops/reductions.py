@@ -1,6 +1,6 @@
 """Names that all points join their values to: ``m = max(m, x)``, ``if x < m: m = x``, ``count += 1``, ``found = True``.
 
-A nest finds them in any order, so they must not depend on it: sums are of integers. Of zeros the first in the order of
+A nest finds them in any order, so they must not depend on it: sums of floats are exact, or in order. Of zeros the first in the order of
 the loops counts, whose sign another order could lose: values are zeros of one sign, or none of them is joined.
 """
 
@@ -72,8 +72,11 @@ def _reduction(node):
         called = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
         if called in OPERATIONS and len(value.args) == 2 and not value.keywords and _is(value.args[0], name):
             return None if _has(value.args[1], name) else Reduction(name, called, node, value.args[1])
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.op, ast.Add):
-        return None if _has(node.value, node.target.id) else Reduction(node.target.id, "add", node, node.value)
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and _is(value.left, name):
+            return None if _has(value.right, name) else Reduction(name, "add", node, value.right)
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.op, ast.Add | ast.Sub):
+        value = node.value if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), node.value)
+        return None if _has(value, node.target.id) else Reduction(node.target.id, "add", node, value)
     if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
         return _of_choice(node, node.test, node.body[0])
     return None
@@ -113,10 +116,13 @@ class Types:
         Of arrays.
     given : dict
         Numbers by name.
+    exact : bool
+        Sums of floats are exact, in any order.
     """
 
-    def __init__(self, statements, dtypes, given):
-        self.dtypes, self.given, self.values = dtypes, given, {}
+    def __init__(self, statements, dtypes, given, exact):
+        self.dtypes, self.given, self.values, self.exact = dtypes, given, {}, exact
+        self.certain = {id(part) for part in statements}
         nodes = [node for part in statements for node in ast.walk(part)]
         stores = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
         self.stored = {*stores}
@@ -184,10 +190,13 @@ class Joined:
         self.local, self._value, self.first = f"tw_joined_{number}", f"tw_value_{number}", f"tw_first_{number}"
         self.constant = reduction.value.value if self.kind == "flag" else None
         self.dtype = types.of(reduction.value)
+        self.is_exact, self.always = False, id(reduction.node) in types.certain
         if self.kind == "add":
             plain = isinstance(reduction.value, ast.Constant) and type(reduction.value.value) is int
             if not plain or type(types.given.get(self.name)) is not int:
-                raise Stays(f"{self.name!r} is a sum in the order of the loops")
+                if not types.exact or self.dtype not in ("float64", "int64"):
+                    raise Stays(f"{self.name!r} is a sum in the order of the loops")
+                self.is_exact = True
         elif self.kind != "flag":
             if self.dtype not in ("float64", "int64"):
                 raise Stays(f"the type of {self.name!r} is not known before the loops")
@@ -196,7 +205,7 @@ class Joined:
 
     def check(self, first):
         """Raise ConfigError where the result could depend on the order of points, given the name's value before."""
-        if self.kind not in OPERATIONS:
+        if self.kind not in OPERATIONS and not self.is_exact:
             return
         if first is None or isinstance(first, complex) or first != first:
             raise ConfigError(f"{self.name!r} is no number before the loops")
@@ -204,6 +213,8 @@ class Joined:
             raise ConfigError(f"{self.name!r} is an int beyond 2**53")
         if self.dtype == "int64" and (not isinstance(first, numbers.Integral) or abs(first) >= 2**63):
             raise ConfigError(f"{self.name!r} is no int of 64 bits before the loops")
+        if self.is_exact:
+            return
         signed = first < 0 if self.kind == "max" else first > 0
         if self.dtype == "float64" and signed and not is_magnitude(self._value_of):
             raise ConfigError(f"of zeros the first in the order of the loops counts for {self.name!r}")
@@ -219,11 +230,21 @@ class Joined:
             better = parse(f"{self._value} if {text} else {self.first}", mode="eval").body
             value = ast.Assign([ast.Name(self._value, ast.Store())], copy.deepcopy(self.reduction.value), lineno=0)
             return [value, ast.Assign([ast.Name(self.local, ast.Store())], better, lineno=0)]
-        number = 1 if self.kind == "flag" else self.reduction.value.value
-        return [ast.Assign([ast.Name(self.local, ast.Store())], ast.Constant(number), lineno=0)]
+        value = ast.Constant(1) if self.kind == "flag" else copy.deepcopy(self.reduction.value)
+        return [ast.Assign([ast.Name(self.local, ast.Store())], value, lineno=0)]
 
-    def result(self, found, before):
+    def reductions(self):
+        """The functions of `reduce` and the locals that they take, by the names of their results."""
+        counted = {f"{self.name} counted": ("max", self.local)} if self.is_exact and not self.always else {}
+        return {self.name: (self.kind if self.kind in OPERATIONS else "sum", self.local), **counted}
+
+    def result(self, results, before):
         """The value of the name, given what the nest has found and the value before; None: it is as it was."""
+        found = results[self.name]
+        if self.is_exact:
+            if results.get(f"{self.name} counted", 0) is None:
+                return None
+            return np.float64(before + found) if self.dtype == "float64" else np.array([before, found]).sum()
         if self.kind == "add":
             return before + int(found)
         if self.kind == "flag":
@@ -233,11 +254,6 @@ class Joined:
     def scalars(self, given):
         """The scalar with the value before the loops, of the type of the values that are joined to it."""
         return {self.first: np.dtype(self.dtype).type(given[self.name])} if self.kind in OPERATIONS else {}
-
-    @property
-    def function(self):
-        """The function of `reduce`."""
-        return self.kind if self.kind in OPERATIONS else "sum"
 
 
 def replaced(statements, joined):

@@ -15,7 +15,8 @@ from tilewave.kernel.in_order import RANGES, LoopsKernel
 from tilewave.kernel.scalars import Slot
 from tilewave.loops import plan
 from tilewave.loops.distribute import Ordered, steps_of
-from tilewave.loops.inside import are_inside
+from tilewave.loops.guards import cut
+from tilewave.loops.inside import are_inside, outside
 from tilewave.loops.plan import Part, plan_of
 from tilewave.loops.tree import Stays, Tree
 from tilewave.nest.names import MISSING, is_constant
@@ -80,12 +81,7 @@ class InOrder:
 
     def _are_inside(self, arrays, given):
         """Return whether no subscript needs a check, for the integers of this call."""
-        if self._tree is None:
-            try:
-                self._tree = Tree(self.region)
-            except Stays as reason:
-                self._tree = reason
-        if isinstance(self._tree, Stays):
+        if not (tree := self.tree()):
             return False
         numbers = plan.numbers_of(self.region, arrays, given)
         shapes = {name: array.shape for name, array in arrays.items()}
@@ -93,8 +89,17 @@ class InOrder:
         if key not in self._inside:
             if len(self._inside) >= MOST_PLANS:
                 return False
-            self._inside[key] = are_inside(self._tree, numbers, shapes)
+            self._inside[key] = are_inside(tree, numbers, shapes)
         return self._inside[key]
+
+    def tree(self):
+        """The loops as a tree; None where something keeps them in their order."""
+        if self._tree is None:
+            try:
+                self._tree = Tree(self.region)
+            except Stays:
+                self._tree = False
+        return self._tree or None
 
 
 def _is_number(value):
@@ -145,10 +150,14 @@ class RegionRun:
     Parameters
     ----------
     found : Found
+    runs : list of RegionRun
+        Those of the loops within.
+    exact : bool
+        Sums of floats are exact, in any order.
     """
 
-    def __init__(self, found, runs):
-        self.found, self.region = found, found.region
+    def __init__(self, found, runs, exact):
+        self.found, self.region, self.exact = found, found.region, exact
         self._inner = [runs[number] for number in found.inner]
         self._whole = InOrder(self.region) if self.region else None
         self._steps, self._parts, self._plans, self.last = None, {}, {}, None
@@ -251,11 +260,33 @@ class RegionRun:
         if key not in self._plans:
             if len(self._plans) >= MOST_PLANS:
                 return [Part("in order", whole, f"more than {MOST_PLANS} sets of integers were given")]
-            if isinstance(steps := self._steps_of(), Stays):
-                return [Part("in order", whole, str(steps))]
+            shapes = {name: array.shape for name, array in arrays.items()}
+            if (tree := self._whole.tree()) and (text := outside(tree, dict(numbers), shapes)):
+                raise IndexError(text)
             least = (0, 0) if many else (plan.LEAST_POINTS, plan.LEAST_POINTS_OF_TURNS)
-            self._plans[key] = plan_of(self.region, steps, arrays, given, least)
+            inside = tree is not None and are_inside(tree, dict(numbers), shapes)
+            self._plans[key] = self._parts_of(arrays, given, least, dict(numbers), inside)
         return self._plans[key]
+
+    def _parts_of(self, arrays, given, least, numbers, inside):
+        """The parts of a plan; where conditions on indices keep loops in order, those of loops that are cut there."""
+        steps = self._steps_of()
+        if isinstance(steps, Stays):
+            parts = [Part("in order", [self.found.node], str(steps))]
+        else:
+            parts = plan_of(self.region, steps, arrays, given, least, self.exact)
+        if all(part.kind != "in order" and inside or part.is_small for part in parts):
+            return parts
+        try:
+            if not (statements := cut(self.region, numbers, self.found.live)):
+                return parts
+            region = Region(self.region.source, self.region.function, statements, self.region.local_names)
+            new = plan_of(region, steps_of(region, self.found.live), arrays, given, least, self.exact)
+        except (Stays, ConfigError):
+            return parts
+        ordered, cut_ordered = (sum(part.kind == "in order" and not part.is_small for part in p) for p in (parts, new))
+        nests = any(part.kind != "in order" for part in new)
+        return new if nests and (not inside or cut_ordered < ordered) else parts
 
     def _value(self, names, name):
         """The object that a name, perhaps a dotted one, of the function stands for."""

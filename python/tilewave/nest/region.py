@@ -112,7 +112,7 @@ class Region:
     reads : set of str
         The local names that statements read.
     placing : set of str
-        The names in subscripts and in bounds of loops.
+        The names in subscripts, in bounds of loops, and in comparisons of loop indices.
     loops : list of ast.For or ast.While
         All of them, outer ones first.
     assigned : dict
@@ -149,6 +149,9 @@ class Region:
         self.loops = [node for node in self.source.nodes if isinstance(node, ast.For | ast.While)]
         ranges = [node.iter for node in self.loops if isinstance(node, ast.For) and isinstance(node.iter, ast.Call)]
         bounds = [part for node in ranges for part in node.args]
+        targets = {node.target.id for node in self.loops if isinstance(getattr(node, "target", None), ast.Name)}
+        compared = [node for node in self.source.nodes if isinstance(node, ast.Compare)]
+        bounds += [node for node in compared if targets & {e.id for e in ast.walk(node) if isinstance(e, ast.Name)}]
         self.placing |= {each.id for part in bounds for each in ast.walk(part) if isinstance(each, ast.Name)}
         self.assigned = {node: _stored(node, local_names) for node in self.loops}
         self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each, local_names))})

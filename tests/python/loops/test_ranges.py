@@ -1,0 +1,120 @@
+"""Ranges of loops: accesses outside, from the end, behind conditions on indices, around a period."""
+
+import numpy as np
+import pytest
+from test_loops import least_points, same, some  # noqa: F401
+
+import tilewave as tw
+
+
+def nests_of(ours, request):
+    """How many nests the last call had; where loops run in order, one more than enough."""
+    return ours.explain().count(": a nest") if "nests" in request.node.name else 99
+
+
+def test_conditions_on_indices(request):
+    def edit(D, a, b):
+        for i in range(D.shape[0]):
+            for j in range(D.shape[1]):
+                if i == 0 or j == 0:
+                    D[i, j] = i + j
+                elif a[i-1] == b[j-1]:
+                    D[i, j] = D[i-1, j-1]
+                else:
+                    D[i, j] = 1 + min(D[i-1, j], D[i, j-1], D[i-1, j-1])
+
+    letters = np.random.default_rng(3).integers(0, 3, 20)
+    assert nests_of(same(edit, np.zeros((9, 12), "i8"), letters, letters[::-1].copy()), request) >= 2
+
+    def summed(S, A, n, m):
+        for i in range(n):
+            for j in range(m):
+                S[i, j] = A[i, j]
+                if i > 0:
+                    S[i, j] += S[i-1, j]
+                if 0 < j:
+                    S[i, j] += S[i, j-1]
+                if i > 0 and j > 0:
+                    S[i, j] -= S[i-1, j-1]
+
+    assert nests_of(same(summed, np.zeros((9, 12)), some(9, 12), 9, 12), request) >= 2
+
+    def chosen(u, v, n, k):
+        for i in range(n - 1, -1, -1):
+            if i == k:
+                continue
+            left = u[i-1] if i > 0 else 0.0
+            right = u[i+1] if not i >= n - 1 else 1.0
+            v[i] = left + right
+
+    for k in (-3, 0, 4, 11, 20):
+        assert nests_of(same(chosen, some(12), some(12), 12, k), request) >= 1
+
+
+def test_around_a_period(request):
+    def life(old, new):
+        n, m = old.shape
+        for i in range(n):
+            for j in range(m):
+                new[i, j] = old[(i - 1) % n, j] + old[(i + 1) % n, j] + old[i, j-1] + old[i, (j + 1) % m]
+
+    for shape in ((9, 11), (1, 4), (2, 2), (3, 1)):
+        ours = same(life, np.arange(np.prod(shape)).reshape(shape), np.zeros(shape, "i8"))
+    ours = same(life, some(9, 11), some(9, 11))
+    assert nests_of(ours, request) >= 1
+
+
+def test_from_the_end(request):
+    def ends(u, v, n):
+        for i in range(n):
+            v[i] = u[i-1] + u[-1] + u[-n]
+
+    assert nests_of(same(ends, some(10), some(10), 10), request) >= 1
+
+
+def test_few_turns_are_written_out(request):
+    weights = np.array([0.25, 0.5, 0.25])
+
+    def smooth(u, v, w):
+        n = len(u)
+        for i in range(n):
+            v[i] = 0.0
+            for k in range(3):
+                v[i] += w[k] * u[(i + k - 1) % n]
+
+    assert nests_of(same(smooth, some(12), some(12), weights), request) >= 1
+
+
+@pytest.mark.parametrize(("first", "last", "text"), [
+    (0, 10, r"`u\[i \+ 1\]` at i = 9: index 10 is outside axis 0 of 'u', which has 10 elements"),
+    (-12, 5, r"`u\[i\]` at i = -12: index -12 is outside"),
+])
+def test_outside_is_an_error_before_the_run(first, last, text):
+    @tw.loops
+    def shift(u, v):
+        for i in range(first, last):
+            v[0] = 1.0
+            u[i] = u[i+1] + 1.0
+
+    u, v = np.zeros(10), np.zeros(1)
+    with pytest.raises(IndexError, match=text):
+        shift(u, v)
+    assert not u.any() and not v.any()
+
+
+def test_outside_behind_a_condition():
+    def guarded(u, v, n):
+        for i in range(n):
+            if u[i] > 0.5:
+                v[i] = u[i+1]
+
+    same(guarded, np.linspace(0.6, 0, 10), some(10), 10)
+    same(guarded, some(10) + 1, some(10), 10, twice=False)
+
+    def never(u, n):
+        for i in range(n):
+            for j in range(i):
+                u[j+1] = u[i] + 1.0
+
+    same(never, some(10), 10)
+    same(never, some(10), 0)
