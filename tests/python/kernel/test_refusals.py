@@ -31,7 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
         ("float(B[i, j])", "c16", "a complex number as a float (take z.real"),
         ("np.float32(B[i, j])", "c16", "a complex number as float32 (take z.real"),
         ("np.int8(B[i, j])", "c16", "a complex number as int8 (take z.real"),
-        ("B[i, j] + abs(1j * i)", "c16", "abs of a Python complex (np.abs is NumPy's)"),
         ("B[i, j] // 2", "c16", "NumPy and Python do not define it for NumPy complex128 and Python int"),
         ("math.isnan(B[i, j])", "c16", "a complex number as a float"),
         ("round(B[i, j])", "c16", "NumPy and Python do not define it for NumPy complex128"),

@@ -344,6 +344,29 @@ def test_exceptions_are_those_of_the_function():
     same(divided, some(4), 4, 0, twice=False)
 
 
+def test_magnitudes_of_python_numbers():
+    def escape(counts, most, scale):
+        n, m = counts.shape
+        for i in range(n):
+            for j in range(m):
+                c, z = complex(-2 + 3 * i / n, -1 + 2 * j / m) * scale, 0j
+                for k in range(most):
+                    if abs(z) > 2:
+                        break
+                    z = z * z + c
+                counts[i, j] = k
+
+    same(escape, np.zeros((9, 7), "i8"), 20, 1.0)
+    same(escape, np.zeros((9, 7), "i8"), 20, np.nan)
+
+    def large(x, z):
+        for i in range(len(x)):
+            x[i] = abs(z)
+
+    for z in (1e308 + 1e308j, complex(np.inf, np.nan), complex(1, np.nan), -3 + 4j):
+        same(large, np.zeros(3), z)
+
+
 def test_lists_and_methods_stay_python():
     def lists(n):
         a = [[0] * n for _ in range(n)]

@@ -278,7 +278,7 @@ def absolute(e, typed):
     result = infer(abs, typed.type)
     if typed.type.is_complex:
         if typed.type.is_python:
-            raise Unsupported("abs of a Python complex (np.abs is NumPy's)")
+            return Typed(result, complex_numbers.python_magnitude(e, typed.type.dtype, typed.ir))
         if typed.type.kind == ARRAY0:  # a ufunc
             return Typed(result, complex_numbers.function(e, "absolute", typed.type.dtype, typed.ir))
         return Typed(result, complex_numbers.magnitude(e, typed.type.dtype, typed.ir))

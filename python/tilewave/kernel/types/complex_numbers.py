@@ -95,6 +95,15 @@ def magnitude(e, dtype, value):
     return e.call_c("hypot", part_dtype(dtype), *parts(e, value))
 
 
+def python_magnitude(e, dtype, value):
+    """``abs(z)`` of a Python complex."""
+    found, build = magnitude(e, dtype, value), e.builder
+    infinite = ir.Constant(found.type, float("inf"))
+    ends = [build.fcmp_ordered("==", each, infinite) for each in (found, *(e.intrinsic("fabs", part) for part in parts(e, value)))]
+    e.fail_if(build.and_(ends[0], build.not_(build.or_(*ends[1:]))), "OverflowError", "absolute value too large")
+    return found
+
+
 def function(e, name, dtype, *values):
     """A NumPy function of complex numbers of one dtype, whose result is of the dtype, or real for `absolute`."""
     if name == "conjugate":
