@@ -2,7 +2,7 @@
 
 Its C signature is ``int64 loops(char* const* pointers, const void* env)``. ``pointers`` has element [0, 0, ...] of each
 array, then the record of the names that the loops assign: for each the number of its type and its value
-(`tilewave.kernel.emit.in_order`). ``env`` has the given names, then extents and byte strides of each array. The result
+(`tilewave.kernel.emit.in_order`), and room for what a signal's handler raises. ``env`` has the given names, then extents and byte strides of each array. The result
 is 0, or the number of the place that raised: what was stored before it stays.
 """
 
@@ -18,13 +18,14 @@ from llvmlite import ir
 from tilewave.errors import KernelError
 from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel import processor
-from tilewave.kernel.emit import literal_powers, loops
+from tilewave.kernel.emit import literal_powers, loops, signals
 from tilewave.kernel.emit.emitter import Emitter
 from tilewave.kernel.emit.in_order import RECORD, TYPES, UNSET, Elements, LoopsBody, Types
 from tilewave.kernel.rows.vectors import SeparateArrays
 from tilewave.kernel.scalars import positions, room_of
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.toolchain import toolchain
+from tilewave.kernel.types.emitting import element
 from tilewave.kernel.types.values import I64, INT64_MAX, INT64_MIN, POINTER, Value, bools_of, in_memory
 from tilewave.nest.types import ARRAY0
 
@@ -32,6 +33,7 @@ NAME = "tilewave_loops"
 #: Ranges of ints that code is compiled for.
 RANGES = ((0, 2**30), (-(2**30), 2**30), (INT64_MIN, INT64_MAX))
 _LOADING = threading.Lock()
+signals.register()
 
 
 class LoopsKernel:
@@ -104,9 +106,11 @@ class LoopsKernel:
             slot.store(env, position, values[slot.name])
         numbers = [each for table in tables for each in (*table.shape, *table.strides)]
         env = np.concatenate([env, np.array(numbers, np.int64), np.zeros(1, np.int64)])
-        record = np.zeros(RECORD * len(self.names) + 1, np.int64)
+        record = np.zeros(RECORD * len(self.names) + signals.ROOM, np.int64)
         pointers = np.array([*(table.ctypes.data for table in tables), record.ctypes.data], np.uint64)
         site = self._call(pointers.ctypes.data, env.ctypes.data)
+        if record[-signals.ROOM]:
+            signals.restore(record[-signals.ROOM :])
         if site:
             raise self._error(*self.sites[site - 1])
         found = ((name, record[RECORD * k :]) for k, name in enumerate(self.names))
@@ -142,7 +146,8 @@ class LoopsKernel:
         e.leave = lambda site: build.ret(I64(site))
         tables = Tables(e, region, in_memory(self._dtypes), None)
         tables.open(pointers, 0, env, room_of(self.slots))
-        record = build.load(build.gep(pointers, [I64(len(region.tables))], source_etype=POINTER), typ=POINTER)
+        record = element(build, pointers, len(region.tables), POINTER)
+        looking = signals.Signals(e, build.gep(record, [I64(RECORD * len(self.names))], source_etype=I64))
         names = {slot.name: Value([slot.load(build, env, k)]) for k, slot in positions(self.slots)}
         build.branch(first)
         build.position_at_end(first)
@@ -150,7 +155,7 @@ class LoopsKernel:
         marked = separate.mark if separate else lambda access, array: access
         elements = Elements(tables, marked, self._unit, self._inside)
         constants = dict(region.outside().constants)
-        body = LoopsBody(e, region, constants, {**names, **elements.extents()}, elements, types, self._foreign)
+        body = LoopsBody(e, region, constants, {**names, **elements.extents()}, elements, types, self._foreign, looking)
         body.translate()
         if body.state is not None:
             body.keep(self.names, record)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from tilewave.errors import ConfigError, of_program, shown
 from tilewave.loops.region_run import RegionRun
 from tilewave.loops.rewrite import Finder, rewritten_function
+from tilewave.loops.swaps import SwappedRun
 from tilewave.nest.helpers import without_docstring
 from tilewave.nest.source import Source
 
@@ -84,7 +85,8 @@ class Loops(Generic[P, R]):
         statements = finder.rewritten(without_docstring(source.tree.body))
         self._runs = []
         for each in finder.found:  # inner ones first
-            self._runs.append(RegionRun(each, self._runs, order == "exact"))
+            kind = SwappedRun if each.swap else RegionRun
+            self._runs.append(kind(each, self._runs, order == "exact"))
         self._rewritten = rewritten_function(source, function, statements, self._runs)
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:

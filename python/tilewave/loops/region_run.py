@@ -252,7 +252,7 @@ class RegionRun:
             return [Part("in order", whole, "arrays share memory")]
         if any(_overlaps_itself(arrays[name]) for name in self.region.written_tables):
             return [Part("in order", whole, "elements of an array share memory")]
-        given = {name: value for name, value in names.items() if name in self.region.reads and is_constant(value)}
+        given = self._given(names)
         numbers = tuple(plan.numbers_of(self.region, arrays, given).items())
         types = tuple((name, type(value).__name__) for name, value in given.items())
         many = max((each.context.size for each in arrays.values() if isinstance(each, Field)), default=1) > 1
@@ -267,6 +267,14 @@ class RegionRun:
             inside = tree is not None and are_inside(tree, dict(numbers), shapes)
             self._plans[key] = self._parts_of(arrays, given, least, dict(numbers), inside)
         return self._plans[key]
+
+    def _given(self, names):
+        """The numbers that loops read."""
+        return {name: value for name, value in names.items() if name in self.region.reads and is_constant(value)}
+
+    def _numbers(self, arrays, names):
+        """The integers that names and extents stand for."""
+        return plan.numbers_of(self.region, arrays, self._given(names))
 
     def _parts_of(self, arrays, given, least, numbers, inside):
         """The parts of a plan; where conditions on indices keep loops in order, those of loops that are cut there."""

@@ -1,12 +1,14 @@
 """Finds the loops of a function that are compiled, and puts calls in their places; all else stays Python."""
 
 import ast
+import contextlib
 import copy
 import types
 from dataclasses import dataclass
 
 from tilewave.errors import ConfigError
 from tilewave.loops.liveness import names_read, needs
+from tilewave.loops.swaps import swap_of
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
 from tilewave.nest.parse import compiled, parse
@@ -34,6 +36,8 @@ class Found:
         Names that are needed behind the loop.
     inner : list of int
         The numbers of the loops within it that are compiled where it stays Python.
+    swap : Swap or None
+        How arrays change names at the end of each turn, which the region is without.
     """
 
     node: ast.stmt
@@ -43,6 +47,7 @@ class Found:
     scope: Scope
     live: set
     inner: list
+    swap: object = None
 
 
 class Finder:
@@ -103,12 +108,20 @@ class Finder:
         del self.found[before:]
         new = self._python(node, live)
         inner = [before + k for k, each in enumerate(self.found[before:]) if each.region]
+        swap = swap_of(node) if region is None and inner and isinstance(node, ast.For) and not node.orelse else None
+        if swap:
+            plain = copy.copy(node)
+            plain.body = swap.body
+            with contextlib.suppress(ConfigError):
+                region = Region(self.source, self.function, [plain], self.local_names)
+                swap = swap if {*swap.after.values()} <= {*region.tables} else None
+            region = region if swap else None
         if region is None:
             if inner or not self._stores(node):
                 return new
             del self.found[before:]
-        self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner))
-        return self._call(node, len(self.found) - 1, region, new)
+        self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner, swap))
+        return self._call(node, region, swap, new)
 
     def _python(self, node, live):
         new, again = copy.copy(node), live | needs([node])[0]
@@ -129,9 +142,11 @@ class Finder:
         stores = (each for each in ast.walk(node) if is_element(each) and isinstance(each.ctx, ast.Store))
         return ranged and any(not _is_fixed(each.slice) for each in stores)
 
-    def _call(self, node, number, region, otherwise):
+    def _call(self, node, region, swap, otherwise):
         """``if loops[0].takes(locals()): results = loops[0].run(locals()); ...``, else Python's loop."""
-        names = region.assigned["all"] if region else ()
+        names = [*region.assigned["all"]] if region else []
+        names += [name for name in (swap.after if swap else ()) if name not in names]
+        number = len(self.found) - 1
         text = f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
         text += "".join(f"    if {name!r} in {FOUND}: {name} = {FOUND}[{name!r}]\n" for name in names)
         (call,) = parse(text).body

@@ -2,6 +2,7 @@
 
 import math
 import re
+import signal
 
 import numpy as np
 import pytest
@@ -283,7 +284,7 @@ def test_control_flow():
     same(walk, some(30), 30)
 
 
-def test_swapped_arrays():
+def test_swapped_arrays(least_points):
     def swap(u, v, steps):
         for step in range(steps):
             for i in range(1, len(u) - 1):
@@ -291,7 +292,56 @@ def test_swapped_arrays():
             u, v = v, u
         return u
 
-    same(swap, some(12), some(12), 5)
+    for steps in (0, 1, 2, 5, 6):
+        ours = same(swap, some(12), some(12), steps)
+        assert (" times" in ours.explain()) == (least_points == "nests" and steps > 1)
+
+    def wave(u, v, w, n, c):
+        for step in range(n, 0, -1):
+            for i in range(1, len(u) - 1):
+                w[i] = 2 * v[i] - u[i] + c * (v[i-1] - 2 * v[i] + v[i+1])
+            for i in range(1):
+                w[0] = step * 0.1
+            old = u
+            u, v, w = v, w, old
+        return u, v, w, step
+
+    for steps in (1, 3, 7):
+        same(wave, some(12), some(12), np.zeros(12), steps, 0.2)
+
+    def smoothed(u, v, n, tol):
+        for step in range(n):
+            largest = 0.0
+            for i in range(1, len(u) - 1):
+                v[i] = u[i-1] + 0.4 * u[i+1]
+                largest = max(largest, abs(v[i] - u[i]))
+            if largest < tol:
+                break
+            u, v = v, u
+        return step, largest
+
+    same(smoothed, some(12), some(12), 30, 0.1)
+
+
+def test_a_signal_ends_loops_in_order():
+    def forever(x):
+        k = 0
+        while k >= 0:
+            x[k % 3] += 1.0
+
+    class Late(Exception):
+        pass
+
+    def late(number, frame):
+        raise Late
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Late):
+            tw.loops(forever)(np.zeros(3))
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_arrays_that_share_memory():

@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewave.dtypes import ALL
 from tilewave.kernel.emit.inner_loop import LIMIT
+from tilewave.kernel.emit.signals import SHORT
 from tilewave.kernel.emit.statements import Body, State
 from tilewave.kernel.types import arithmetic
 from tilewave.kernel.types.casts import assign, to_int, truth
@@ -107,10 +108,12 @@ class LoopsBody(Body):
     types : Types
     foreign : dict
         From names whose values are no numbers to what these are.
+    signals : Signals
     """
 
-    def __init__(self, emitter, region, constants, names, elements, types, foreign):
+    def __init__(self, emitter, region, constants, names, elements, types, foreign, signals):
         super().__init__(emitter, region, constants, names, {}, {}, None)
+        self.signals = signals
         self.elements, self.types, self.foreign = elements, types, foreign
         local = {*region.assigned["all"], *region.reads} - names.keys()
         unset = {name: Value([Typed(UNSET, const=False)]) for name in sorted(local)}
@@ -150,9 +153,20 @@ class LoopsBody(Body):
         self._store(node.target, Value([Typed(INT, value, **_within(begin, end, step))]))
         self._inside(node, cells, latch, after)
         build.position_at_end(latch)
+        if any(self._is_long(each) for statement in node.body for each in ast.walk(statement)):
+            self.signals.check()
         build.store(build.add(number, I64(1)), round_)
         build.branch(head)
         self._close(cells, after)
+        if self._is_long(node):
+            self.signals.count(build.select(build.icmp_signed(">", count, I64(0)), count, I64(1)))
+
+    @staticmethod
+    def _is_long(node):
+        """Return whether a loop may have many turns."""
+        ends = [each.value for each in node.iter.args if isinstance(each, ast.Constant)] if hasattr(node, "iter") else []
+        short = ends and len(ends) == len(node.iter.args) and all(type(n) is int and abs(n) <= SHORT for n in ends)
+        return isinstance(node, ast.For | ast.While) and not short
 
     def _while(self, node):
         build, cells = self.e.builder, self._open(node)
@@ -160,6 +174,8 @@ class LoopsBody(Body):
         build.branch(head)
         build.position_at_end(head)
         self.state = cells.at_head(self.state)
+        self.signals.count(I64(1))
+        self.signals.check()
         condition = arithmetic.is_true(self.e, self.expression(node.test))
         build.cbranch(condition, inside, after)
         build.position_at_end(inside)
