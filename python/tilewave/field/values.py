@@ -12,7 +12,7 @@ from tilewave.context.collective import text_of
 from tilewave.dtypes import ALL, is_masked
 from tilewave.errors import ConfigError, shown
 from tilewave.field.index import SubscriptError, is_of_subscript
-from tilewave.not_numpy import NotNumPy
+from tilewave.foreign import array_of
 
 
 def values_at(field, subscripts):
@@ -105,6 +105,7 @@ def as_elements(value, dtype):
             "other.copy() makes another field"
         )
     require_no_mask("field", value)
+    value = array_for_shape(value)
     given = np.asarray(value)
     elements = np.empty(given.shape, dtype)
     try:
@@ -164,11 +165,8 @@ def _whole_number(given):
 
 
 def array_for_shape(given):
-    """An array that was given in place of a shape, also as another object that NumPy takes for one, such as a Series of
-    pandas; else what was given.
-    """
-    taken = hasattr(type(given), "__array__") and not isinstance(given, NotNumPy | np.ndarray)
-    return np.asarray(given) if taken else given
+    """An array that was given in place of a shape, also one of another library; else what was given."""
+    return given if isinstance(given, list | tuple) else array_of("field", given, False)
 
 
 def dtype_of(dtype):

@@ -10,6 +10,7 @@ import builtins
 import ctypes
 import json
 import threading
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -36,6 +37,16 @@ _LOADING = threading.Lock()
 signals.register()
 
 
+class Known(NamedTuple):
+    """Hold what the caller vouches for.
+
+    ``inside``: all subscripts are within their extents, none of them negative. ``listed``: arrays whose elements are
+    numbers of Python, as those of lists are."""
+
+    inside: bool = False
+    listed: frozenset = frozenset()
+
+
 class LoopsKernel:
     """The code of a region for arrays and names of some types.
 
@@ -52,19 +63,18 @@ class LoopsKernel:
         No written array shares memory with another one.
     foreign : dict
         From names whose values are no numbers to what these are.
-    inside : bool
-        The caller vouches that all subscripts are within their extents, none of them negative.
+    known : Known
     """
 
-    def __init__(self, region, dtypes, slots, unit, separate, foreign, inside=False):
+    def __init__(self, region, dtypes, slots, unit, separate, foreign, known):
         self.region, self.slots = region, slots
         self.names, self._dtypes, self._unit, self._separate = region.assigned["all"], dtypes, unit, separate
-        self._foreign, self._inside = foreign, inside
+        self._foreign, self._known = foreign, known
         types = [(name, dtypes[name].name) for name in region.tables]
         given = [(slot.name, str(slot.type), slot.low, slot.high) for slot in slots]
         key = (
             f"loops\n{toolchain()}{region.signature()}\n{types}\n{given}\n{sorted(unit)} {separate} "
-            f"{sorted(foreign.items())} {inside}\n"
+            f"{sorted(foreign.items())} {known.inside} {sorted(known.listed)}\n"
         )
         stored = kernel_cache.find(key)
         facts = _facts(stored) if stored is not None else None
@@ -153,7 +163,7 @@ class LoopsKernel:
         build.position_at_end(first)
         separate = SeparateArrays(module, region.tables) if self._separate and region.tables else None
         marked = separate.mark if separate else lambda access, array: access
-        elements = Elements(tables, marked, self._unit, self._inside)
+        elements = Elements(tables, marked, self._unit, self._known)
         constants = dict(region.outside().constants)
         body = LoopsBody(e, region, constants, {**names, **elements.extents()}, elements, types, self._foreign, looking)
         body.translate()

@@ -6,6 +6,7 @@ from tilewave.context.checksum import checksum
 from tilewave.context.collective import ready
 from tilewave.errors import ConfigError
 from tilewave.field.values import require_no_mask
+from tilewave.foreign import array_of
 from tilewave.linalg.initial import DTYPES
 from tilewave.linalg.layout import layout_of
 from tilewave.linalg.matrix import Matrix
@@ -33,6 +34,7 @@ def entered(call, name, given, context, dtype=None):
     dtype : dtype, optional
         What values are to become; ConfigError where that loses more than digits.
     """
+    given = array_of(f"{call}: {name}", given, False)
     if not isinstance(given, np.ndarray):
         if not isinstance(given, Matrix):
             raise ConfigError(f"{call}: {name}: given {type(given).__name__}; allowed: {_ALLOWED}")

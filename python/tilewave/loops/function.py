@@ -9,7 +9,6 @@ from tilewave.errors import ConfigError, of_program, shown
 from tilewave.loops.region_run import RegionRun
 from tilewave.loops.rewrite import Finder, rewritten_function
 from tilewave.loops.swaps import SwappedRun
-from tilewave.nest.helpers import without_docstring
 from tilewave.nest.source import Source
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class Loops(Generic[P, R]):
         self.function = function
         source = Source(function, "@tw.loops")
         finder = Finder(source, function)
-        statements = finder.rewritten(without_docstring(source.tree.body))
+        statements = finder.rewritten(finder.body)
         self._runs = []
         for each in finder.found:  # inner ones first
             kind = SwappedRun if each.swap else RegionRun

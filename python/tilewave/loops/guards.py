@@ -10,7 +10,7 @@ import copy
 
 from tilewave.loops.tree import Stays, linear
 from tilewave.nest.affine import Affine
-from tilewave.nest.inner_loops import extent_of, is_element
+from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
 
@@ -160,8 +160,6 @@ class _Cutter:
         return form.constant if form is not None and form.constant > 0 else None
 
 
-
-
 def _least(form, index):
     """(place, whether the form is 0 or more from there on, else below it)."""
     rest = Affine({name: factor for name, factor in form.terms.items() if name != index}, form.constant)
@@ -228,7 +226,9 @@ def _text(forms, pick):
         texts.append(str(max(constants) if pick == "max" else min(constants)))
     for form in forms:
         if form.terms:
-            texts.append(" + ".join([*(f"{factor} * {name}" for name, factor in form.terms.items()), str(form.constant)]))
+            texts.append(
+                " + ".join([*(f"{factor} * {name}" for name, factor in form.terms.items()), str(form.constant)])
+            )
     texts = [*dict.fromkeys(texts)]
     return texts[0] if len(texts) == 1 else f"{pick}({', '.join(texts)})"
 
@@ -330,7 +330,11 @@ class _Known(ast.NodeTransformer):
     def visit_BinOp(self, node):
         modulus = self.cutter.modulus(node)
         form = self.cutter.form(node.left, self.path) if modulus else None
-        if form is None or self._is_least(form + modulus) is not True or self._is_least(form - 2 * modulus) is not False:
+        if (
+            form is None
+            or self._is_least(form + modulus) is not True
+            or self._is_least(form - 2 * modulus) is not False
+        ):
             return self.generic_visit(node)
         by = {(True, True): -modulus, (True, False): 0, (False, False): modulus}
         shift = by.get((self._is_least(form), self._is_least(form - modulus)))
@@ -338,7 +342,11 @@ class _Known(ast.NodeTransformer):
 
     def visit_Subscript(self, node):
         node = self.generic_visit(node)
-        if not is_element(node) or not isinstance(node.value, ast.Name) or node.value.id not in self.cutter.region.tables:
+        if (
+            not is_element(node)
+            or not isinstance(node.value, ast.Name)
+            or node.value.id not in self.cutter.region.tables
+        ):
             return node
         parts = [self._from_begin(node.value.id, d, each) for d, each in enumerate(subscripts_of(node))]
         inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())

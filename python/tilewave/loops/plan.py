@@ -166,7 +166,10 @@ def plan_of(region, steps, arrays, given, least, exact):
     maker, parts = _Maker(region, arrays, given, least, exact), []
     for part in (each for step in steps for each in maker.parts(step)):
         if parts and part.kind == parts[-1].kind == "in order" and part.is_small == parts[-1].is_small:
-            statements, why = [*parts[-1].statements, *part.statements], ", ".join(dict.fromkeys((parts[-1].why, part.why)))
+            statements, why = (
+                [*parts[-1].statements, *part.statements],
+                ", ".join(dict.fromkeys((parts[-1].why, part.why))),
+            )
             parts[-1] = Part("in order", statements, why, is_small=part.is_small)
         else:
             parts.append(part)

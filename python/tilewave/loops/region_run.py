@@ -11,7 +11,8 @@ import numpy as np
 from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, KernelError, shown
 from tilewave.field.field import Field
-from tilewave.kernel.in_order import RANGES, LoopsKernel
+from tilewave.foreign import array_of, is_array
+from tilewave.kernel.in_order import RANGES, Known, LoopsKernel
 from tilewave.kernel.scalars import Slot
 from tilewave.loops import plan
 from tilewave.loops.distribute import Ordered, steps_of
@@ -24,6 +25,10 @@ from tilewave.nest.region import Region
 
 #: Plans of one region for other integers; then its loops run in their order, which need no plan.
 MOST_PLANS = 8
+
+
+class PythonNumbers(np.ndarray):
+    """An array whose elements are numbers of Python: those of a list."""
 
 
 class InOrder:
@@ -74,9 +79,10 @@ class InOrder:
         unit = frozenset(name for name, each in arrays.items() if each.strides[-1] == each.itemsize)
         apart = are_apart(region, arrays)
         inside = self._are_inside(arrays, given)
-        key = slots, tuple(dtypes.items()), unit, apart, tuple(foreign.items()), inside, region.signature()
+        listed = frozenset(name for name, each in arrays.items() if isinstance(each, PythonNumbers))
+        key = slots, tuple(dtypes.items()), unit, apart, tuple(foreign.items()), inside, listed, region.signature()
         if key not in self._kernels:
-            self._kernels[key] = LoopsKernel(region, dtypes, slots, unit, apart, foreign, inside)
+            self._kernels[key] = LoopsKernel(region, dtypes, slots, unit, apart, foreign, Known(inside, listed))
         return self._kernels[key]
 
     def _are_inside(self, arrays, given):
@@ -170,8 +176,8 @@ class RegionRun:
         ConfigError
             Where they go over arrays, and cannot be compiled.
         """
-        given = [name for name in self.found.arrays if hasattr(self._value(names, name), "dtype")]
-        if not given:
+        values = [self._value(names, name) for name in self.found.arrays]
+        if not any(isinstance(value, Field) or is_array(value) for value in values):
             return False
         if self.region is None:
             raise self.found.refusal
@@ -250,6 +256,8 @@ class RegionRun:
         whole = [self.found.node]
         if not are_apart(self.region, arrays):
             return [Part("in order", whole, "arrays share memory")]
+        if any(isinstance(each, PythonNumbers) for each in arrays.values()):
+            return [Part("in order", whole, "elements of a list are numbers of Python")]
         if any(_overlaps_itself(arrays[name]) for name in self.region.written_tables):
             return [Part("in order", whole, "elements of an array share memory")]
         given = self._given(names)
@@ -306,10 +314,13 @@ class RegionRun:
 
     def _array(self, names, name):
         """The array of a name; ConfigError for what loops cannot take."""
-        value, region = self._value(names, name), self.region
+        given, region = self._value(names, name), self.region
         what = f"{region.source.file}:{region.line}: loops over {name!r}"
+        value = array_of(what, given, name in region.written_tables)
         if not isinstance(value, np.ndarray | Field):
             raise ConfigError(f"{what}: given {shown(value)}; allowed: a NumPy array (np.array(x)) or a field")
+        if hasattr(given, "iloc") and not np.array_equal(given.index, np.arange(len(given))):
+            raise ConfigError(f"{what}: given {shown(given)} with labels; allowed: its elements, {name}.to_numpy()")
         if value.dtype not in ALL or not value.dtype.isnative:
             allowed = ", ".join(each.name for each in ALL)
             raise ConfigError(f"{what}: dtype {value.dtype}; allowed: {allowed}, in native byte order")
@@ -320,6 +331,10 @@ class RegionRun:
             )
         if isinstance(value, Field):
             return value
+        if isinstance(given, list | tuple):
+            if len({*map(type, _flat(given))} & {int, float}) != 1 or value.dtype not in ("float64", "int64"):
+                raise ConfigError(f"{what}: given a {type(given).__name__}; allowed: one of ints, or of floats")
+            return value.view(PythonNumbers)
         if name in region.written_tables and not value.flags.writeable:
             raise ConfigError(f"{what} write it, given an array that is read-only; allowed: a copy (x.copy())")
         if not value.flags.aligned:
@@ -327,6 +342,12 @@ class RegionRun:
                 raise ConfigError(f"{what} write it, and its elements are not aligned in memory; allowed: np.array(x)")
             return np.array(value)
         return value
+
+
+def _flat(given):
+    """The numbers of nested lists."""
+    for each in given:
+        yield from _flat(each) if isinstance(each, list | tuple) else (each,)
 
 
 def _as_raised(error):

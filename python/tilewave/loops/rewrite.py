@@ -7,8 +7,10 @@ import types
 from dataclasses import dataclass
 
 from tilewave.errors import ConfigError
+from tilewave.loops.called import Called, Joined
 from tilewave.loops.liveness import names_read, needs
 from tilewave.loops.swaps import swap_of
+from tilewave.nest.helpers import without_docstring
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
 from tilewave.nest.parse import compiled, parse
@@ -61,12 +63,16 @@ class Finder:
     Attributes
     ----------
     found : list of Found
+    body : list of ast.stmt
+        The statements of the function, with those of functions that loops call with arrays.
     """
 
     def __init__(self, source, function):
         self.source, self.function, self.scope = source, function, Scope(function)
         code = function.__code__
         self.local_names = {*code.co_varnames, *code.co_cellvars}
+        called = Called(function, self.local_names)
+        self.body = [called.visit(copy.deepcopy(each)) for each in without_docstring(source.tree.body)]
         self.found, self.always = [], {*code.co_cellvars}
 
     def rewritten(self, statements, live=frozenset()):
@@ -102,7 +108,7 @@ class Finder:
                 return new
         refusal = None
         try:
-            region = Region(self.source, self.function, [node], self.local_names)
+            region = self._region(node)
         except ConfigError as error:
             region, refusal = None, error
         del self.found[before:]
@@ -113,7 +119,7 @@ class Finder:
             plain = copy.copy(node)
             plain.body = swap.body
             with contextlib.suppress(ConfigError):
-                region = Region(self.source, self.function, [plain], self.local_names)
+                region = self._region(plain)
                 swap = swap if {*swap.after.values()} <= {*region.tables} else None
             region = region if swap else None
         if region is None:
@@ -122,6 +128,9 @@ class Finder:
             del self.found[before:]
         self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner, swap))
         return self._call(node, region, swap, new)
+
+    def _region(self, node):
+        return Region(self.source, self.function, [Joined().visit(copy.deepcopy(node))], self.local_names)
 
     def _python(self, node, live):
         new, again = copy.copy(node), live | needs([node])[0]

@@ -6,6 +6,9 @@ import ast
 import copy
 import dataclasses
 
+import numpy as np
+
+from tilewave.field.field import Field
 from tilewave.loops.region_run import RegionRun
 from tilewave.loops.tree import linear
 from tilewave.nest.region import Region
@@ -77,7 +80,7 @@ class SwappedRun(RegionRun):
         """Return whether the loops are a chain, or turns of bound nests; else they stay Python."""
         self._now = None
         values = [self._value(names, name) for name in self.region.tables]
-        if not all(hasattr(each, "dtype") for each in values) or len({*map(id, values)}) < len(values):
+        if not all(isinstance(each, Field | np.ndarray) for each in values) or len({*map(id, values)}) < len(values):
             return False
         arrays = {name: self._array(names, name) for name in self.region.tables}
         forms = [linear(each, lambda name: True) for each in self.found.node.iter.args]
@@ -116,7 +119,9 @@ class SwappedRun(RegionRun):
         for values, renamed in loops:
             loop = copy.copy(self.found.node)
             loop.iter = copy.copy(loop.iter)
-            loop.iter.args = [ast.copy_location(ast.Constant(n), loop) for n in (values.start, values.stop, values.step)]
+            loop.iter.args = [
+                ast.copy_location(ast.Constant(n), loop) for n in (values.start, values.stop, values.step)
+            ]
             loop.body = [each.visit(copy.deepcopy(statement)) for each in renamed for statement in swap.body]
             found.append(loop)
         return found

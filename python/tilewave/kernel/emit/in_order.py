@@ -164,7 +164,9 @@ class LoopsBody(Body):
     @staticmethod
     def _is_long(node):
         """Return whether a loop may have many turns."""
-        ends = [each.value for each in node.iter.args if isinstance(each, ast.Constant)] if hasattr(node, "iter") else []
+        ends = (
+            [each.value for each in node.iter.args if isinstance(each, ast.Constant)] if hasattr(node, "iter") else []
+        )
         short = ends and len(ends) == len(node.iter.args) and all(type(n) is int and abs(n) <= SHORT for n in ends)
         return isinstance(node, ast.For | ast.While) and not short
 
@@ -318,19 +320,19 @@ class Elements:
         Given an LLVM load or store and its array, notes that it touches no other array's memory.
     unit : frozenset of str
         Arrays whose last subscript goes from element to element.
-    inside : bool
-        All subscripts are known to be 0 or more, and within the extents.
+    known : Known
     """
 
-    def __init__(self, tables, marked, unit, inside):
+    def __init__(self, tables, marked, unit, known):
         self.tables, self.dtypes, self.marked, self.unit = tables, tables.dtypes, marked, unit
-        self.inside = inside
+        self.inside, self.listed = known.inside, known.listed
 
     def load(self, table, subscripts):
         """The value of an element."""
         dtype = self.dtypes[table]
         found = self.tables.e.builder.load(self._address(table, subscripts), typ=ir_type(dtype))
-        return Value([Typed(scalar(dtype), self.marked(found, table))])
+        kind = {"f": FLOAT, "i": INT}[dtype.kind] if table in self.listed else scalar(dtype)
+        return Value([Typed(kind, self.marked(found, table))])
 
     def store(self, table, subscripts, value):
         """Store a number of the array's dtype."""

@@ -99,7 +99,10 @@ def python_magnitude(e, dtype, value):
     """``abs(z)`` of a Python complex."""
     found, build = magnitude(e, dtype, value), e.builder
     infinite = ir.Constant(found.type, float("inf"))
-    ends = [build.fcmp_ordered("==", each, infinite) for each in (found, *(e.intrinsic("fabs", part) for part in parts(e, value)))]
+    ends = [
+        build.fcmp_ordered("==", each, infinite)
+        for each in (found, *(e.intrinsic("fabs", part) for part in parts(e, value)))
+    ]
     e.fail_if(build.and_(ends[0], build.not_(build.or_(*ends[1:]))), "OverflowError", "absolute value too large")
     return found
 

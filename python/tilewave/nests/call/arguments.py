@@ -9,6 +9,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.field.views import is_stale_view
+from tilewave.foreign import array_of
 from tilewave.nest.box import check_table, wrong_rank
 from tilewave.nest.nest import Nest
 from tilewave.nest.views import elements_of
@@ -43,12 +44,15 @@ def lacks_array(nest, name):
 
 
 def as_numbers(nest, arguments, copies=False):
-    """The arguments with integers in place of bytes and letters that a nest only reads: views of the same memory.
+    """The arguments with NumPy arrays in place of those of other libraries, and integers in place of bytes and letters
+    that a nest only reads: views of the same memory.
     With `copies`, also those of arrays in another byte order than the processor's.
     """
     if not isinstance(nest, Nest):
         return arguments
     made = dict(arguments)
+    for name in {*nest.arrays} & made.keys():
+        made[name] = array_of(f"array {name!r}", made[name], name in nest.written or name in nest.written_tables)
     for name in (set(nest.arrays) - set(nest.written)) & made.keys():
         value = made[name]
         if isinstance(value, str):
@@ -156,7 +160,7 @@ def check_arrays(nest, arrays, context):
 def check_kind(nest, name, value):
     """Refuse what is no array."""
     if not isinstance(value, (Field, np.ndarray)) or is_masked(value):
-        also = "" if name in nest.written else "; bytes and str, where only read"
+        also = "" if name in nest.written else "; bytes, str and lists, where only read"
         raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array{also}")
 
 

@@ -1,0 +1,193 @@
+"""Functions that loops call with arrays: their statements stand in the place of the call.
+
+Functions of numbers alone are those of bodies of nests (`tilewave.nest.helpers`).
+"""
+
+import ast
+import copy
+import types
+
+from tilewave.nest.helpers import without_docstring
+from tilewave.nest.inner_loops import extent_of, is_element
+from tilewave.nest.names import Scope
+from tilewave.nest.source import Source
+from tilewave.nest.subscript import subscripts_of
+
+#: Calls that are replaced, those in functions that are called counted each time.
+MOST_CALLS = 200
+
+
+class _No(Exception):
+    """Says that a call stays as it is."""
+
+
+class Called(ast.NodeTransformer):
+    """Puts statements of functions in the place of their calls.
+
+    Parameters
+    ----------
+    function : function
+        The one with the loops.
+    local_names : set of str
+        Its local names, to which new ones are added.
+    """
+
+    def __init__(self, function, local_names):
+        self.function, self.scope, self.local_names = function, Scope(function), local_names
+        self.calls, self.inside = 0, False
+
+    def visit_For(self, node):
+        """Replace calls in loops alone."""
+        outer, self.inside = self.inside, True
+        node = self.generic_visit(node)
+        self.inside = outer
+        return node
+
+    visit_While = visit_For
+
+    def visit_Call(self, node):
+        """Replace a call in an expression."""
+        node = self.generic_visit(node)
+        try:
+            body, names = self._opened(node)
+            return self._located(_expression(body, names), node)
+        except _No:
+            return node
+
+    def visit_Expr(self, node):
+        """Replace a call that is a statement."""
+        return self._statement(node, node.value, lambda value: [])
+
+    def visit_Assign(self, node):
+        """Replace a call whose value is assigned."""
+
+        def assigned(value):
+            if value is None:
+                raise _No
+            new = copy.copy(node)
+            new.value = value
+            return [new]
+
+        return self._statement(node, node.value, assigned)
+
+    def _statement(self, node, call, ending):
+        if isinstance(call, ast.Call):
+            call = copy.copy(call)
+            call.args = [self.visit(each) for each in call.args]
+            try:
+                body, names = self._opened(call)
+                with_names = []
+                try:
+                    value = _expression(body, names)
+                except _No:
+                    with_names, value = self._statements(body, names)
+                return [self._located(each, node) for each in (*with_names, *ending(value))]
+            except _No:
+                pass
+        return self.generic_visit(node)
+
+    def _opened(self, call):
+        """(statements of the function that is called, from its parameters to arguments)."""
+        found = self.scope.resolve(call.func)
+        found = getattr(found, "py_func", getattr(found, "function", found))
+        if not self.inside or not isinstance(found, types.FunctionType) or not self.scope.is_of_module(found):
+            raise _No
+        tree = Source(found, "@tw.loops").tree
+        given, names = tree.args, [argument.arg for argument in tree.args.args]
+        if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or found.__closure__:
+            raise _No
+        named = {each.arg: each.value for each in call.keywords}
+        arguments = {**dict(zip(names, call.args, strict=False)), **named}
+        if len(call.args) + len(named) != len(names) or {*arguments} != {*names}:
+            raise _No
+        body = without_docstring(tree.body)
+        nodes = [each for statement in body for each in ast.walk(statement)]
+        arrays = {each.value.id for each in nodes if is_element(each) and isinstance(each.value, ast.Name)}
+        if not arrays & {*names} or not all(isinstance(arguments[n], ast.Name) for n in arrays & {*names}):
+            raise _No
+        local = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        outside = {each.id for each in nodes if isinstance(each, ast.Name)} - local - {*names}
+        self.calls += 1
+        if outside & self.local_names or local & arrays or self.calls > MOST_CALLS:
+            raise _No
+        return [self.visit(copy.deepcopy(each)) for each in body], arguments
+
+    def _statements(self, body, arguments):
+        """(statements with names of their own, the value that is returned at their end)."""
+        body, value = (body[:-1], body[-1].value) if isinstance(body[-1], ast.Return) else (body, None)
+        nodes = [each for statement in body for each in ast.walk(statement)]
+        if any(isinstance(each, ast.Return | ast.Yield | ast.FunctionDef) for each in nodes):
+            raise _No
+        stored = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        new = {name: f"{name}_{self.calls}" for name in stored | {*arguments}}
+        if {*new.values()} & self.local_names:
+            raise _No
+        plain = {n: each for n, each in arguments.items() if n not in stored and isinstance(each, ast.Name)}
+        first = [ast.Assign([ast.Name(new[n], ast.Store())], each) for n, each in arguments.items() if n not in plain]
+        self.local_names |= {*new.values()} - {new[name] for name in plain}
+        names = {name: ast.Name(other, ast.Load()) for name, other in new.items()} | plain
+        replaced = _Replaced(names)
+        return [*first, *map(replaced.visit, body)], value and replaced.visit(value)
+
+    @staticmethod
+    def _located(node, where):
+        for each in ast.walk(node):
+            if "lineno" in each._attributes:
+                ast.copy_location(each, where)
+        return node
+
+
+def _expression(statements, names):
+    """The value that statements return, as one expression of `names`; `_No` where it is none."""
+    for k, node in enumerate(statements):
+        if isinstance(node, ast.Return) and node.value is not None:
+            return _Replaced(names).visit(copy.deepcopy(node.value))
+        if isinstance(node, ast.If):
+            rest = statements[k + 1 :]
+            parts = [_expression([*part, *rest], names) for part in (node.body, node.orelse)]
+            return ast.IfExp(_Replaced(names).visit(copy.deepcopy(node.test)), *parts)
+        plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if not plain:
+            raise _No
+        names = {**names, node.targets[0].id: _Replaced(names).visit(copy.deepcopy(node.value))}
+    raise _No
+
+
+class Joined(ast.NodeTransformer):
+    """``A[i, j]`` in place of ``A[i][j]``, and ``A.shape[1]`` in place of ``len(A[0])``, as arrays have them."""
+
+    def visit_Subscript(self, node):
+        """Join subscripts."""
+        node = self.generic_visit(node)
+        inner = node.value
+        if not is_element(node) or not isinstance(inner, ast.Subscript) or extent_of(inner):
+            return node
+        parts = [*subscripts_of(inner), *subscripts_of(node)]
+        new = ast.Subscript(inner.value, ast.Tuple(parts, ast.Load()), node.ctx)
+        return ast.fix_missing_locations(ast.copy_location(new, node))
+
+    def visit_Call(self, node):
+        """Find extents."""
+        node = self.generic_visit(node)
+        named = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1 and not node.keywords
+        if named and is_element(node.args[0]) and isinstance(node.args[0].value, ast.Name):
+            shape = ast.Attribute(node.args[0].value, "shape", ast.Load())
+            new = ast.Subscript(shape, ast.Constant(len(subscripts_of(node.args[0]))), ast.Load())
+            return ast.fix_missing_locations(ast.copy_location(new, node))
+        return node
+
+
+class _Replaced(ast.NodeTransformer):
+    """Expressions in place of names."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def visit_Name(self, node):
+        new = self.names.get(node.id)
+        if new is None:
+            return node
+        new = copy.deepcopy(new)
+        if isinstance(new, ast.Name):
+            new.ctx = node.ctx
+        return new
