@@ -284,6 +284,7 @@ def _init(init, shape, dtype, context):
     kind = NOTHING if init is None else FUNCTION if callable(init) else ARRAY
     if kind == ARRAY:
         require_no_mask("field: init", init)
+        init = array_for_shape(init)
         init = np.ascontiguousarray(init, dtype=dtype) if np.ndim(init) else np.asarray(init, dtype=dtype)
         if init.ndim and init.shape != shape:
             raise ConfigError(
