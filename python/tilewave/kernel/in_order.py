@@ -2,8 +2,9 @@
 
 Its C signature is ``int64 loops(char* const* pointers, const void* env)``. ``pointers`` has element [0, 0, ...] of each
 array, then the record of the names that the loops assign: for each the number of its type and its value
-(`tilewave.kernel.emit.in_order`), and room for what a signal's handler raises. ``env`` has the given names, then extents and byte strides of each array. The result
-is 0, or the number of the place that raised: what was stored before it stays.
+(`tilewave.kernel.emit.in_order`), and room for what a signal's handler raises. ``env`` has the given names, then
+extents and byte strides of each array. The result is 0, or the number of the place that raised: what was stored before
+it stays.
 """
 
 import builtins

@@ -10,6 +10,7 @@ import types
 from tilewave.nest.helpers import without_docstring
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.names import Scope
+from tilewave.nest.parse import parse
 from tilewave.nest.source import Source
 from tilewave.nest.subscript import subscripts_of
 
@@ -153,9 +154,31 @@ def _expression(statements, names):
     raise _No
 
 
-class Joined(ast.NodeTransformer):
-    """``A[i, j]`` in place of ``A[i][j]``, and ``A.shape[1]`` in place of ``len(A[0])``, as arrays have them."""
+def joined(node):
+    """A loop with ``A[i, j]`` in place of ``A[i][j]``, and extents in place of ``len(A[0])`` and ``A.size``."""
+    node = _Joined().visit(copy.deepcopy(node))
+    elements = [each for each in ast.walk(node) if is_element(each) and isinstance(each.value, ast.Name)]
+    return _Sizes({each.value.id: len(subscripts_of(each)) for each in elements}).visit(node)
 
+
+class _Sizes(ast.NodeTransformer):
+    def __init__(self, ranks):
+        self.ranks = ranks
+
+    def visit_Attribute(self, node):
+        known = isinstance(node.value, ast.Name) and node.value.id in self.ranks
+        if not known or node.attr not in ("size", "ndim"):
+            return node
+        rank = self.ranks[node.value.id]
+        text = " * ".join(f"{node.value.id}.shape[{d}]" for d in range(rank)) if node.attr == "size" else str(rank)
+        new = parse(text, mode="eval").body
+        for each in ast.walk(new):
+            if "lineno" in each._attributes:
+                ast.copy_location(each, node)
+        return new
+
+
+class _Joined(ast.NodeTransformer):
     def visit_Subscript(self, node):
         """Join subscripts."""
         node = self.generic_visit(node)

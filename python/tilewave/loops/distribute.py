@@ -53,7 +53,7 @@ class Ordered:
     why: str
 
 
-def steps_of(region, live):
+def steps_of(region, live, apart=False):
     """The parts of a region, in an order that keeps its dependences.
 
     Parameters
@@ -61,6 +61,8 @@ def steps_of(region, live):
     region : Region
     live : set of str
         Names that are needed behind it.
+    apart : bool
+        Several statements may join values to one name, in another order than that of the loops.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def steps_of(region, live):
     tree = Tree(region)
     indices = {loop.index for group in tree.groups for loop in group.path}
     scalars = tree.assigned - tree.tables - indices
-    reductions = reductions_of(tree.groups, scalars) if are_pythons(region) else {}
+    reductions = reductions_of(tree.groups, scalars, apart) if are_pythons(region) else {}
     if kept := sorted(live & (indices | scalars) - reductions.keys()):
         raise Stays(f"{', '.join(kept)} is needed behind the loops")
     return _Distribution(tree, scalars, reductions).steps(tree.groups, 0)
@@ -118,7 +120,7 @@ class _Distribution:
         if inner and outer.index not in used and all(form is not None for a in accesses for form in a.subscripts):
             return Repeated(outer, [self._one([group], level + 1, private)], statements)
         inside = {id(node) for part in parts for node in ast.walk(part)}
-        reductions = [each for each in self.reductions.values() if id(each.node) in inside]
+        reductions = [each for some in self.reductions.values() for each in some if id(each.node) in inside]
         return Nested(group, path[level:], private, statements, lambda: self._finer(group, level), reductions)
 
     def _finer(self, group, level):

@@ -7,6 +7,7 @@ element where i is 0, and ``(i + 1) % n``. Loops of few turns inside others are 
 import ast
 import builtins
 import copy
+import itertools
 
 from tilewave.loops.tree import Stays, linear
 from tilewave.nest.affine import Affine
@@ -14,8 +15,8 @@ from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
 
-#: Loops that one loop may become, and turns of a loop that is written out.
-MOST_LOOPS, MOST_TURNS = 40, 16
+#: Loops that one loop may become: each nest takes half a second to compile; turns of a loop that is written out, and statements of all of them.
+MOST_LOOPS, MOST_TURNS, MOST_STATEMENTS = 24, 16, 100
 COMPARISONS = {ast.GtE: (0, False), ast.Gt: (1, False), ast.Lt: (0, True), ast.LtE: (1, True)}
 
 
@@ -76,20 +77,19 @@ class _Cutter:
         return Affine({name: factor for name, factor in total.terms.items() if factor}, total.constant)
 
     def _loop(self, node, path):
-        self.loops += 1
-        if self.loops > MOST_LOOPS:
-            raise Stays("conditions on indices cut the loops into too many")
         part = self._range(node, path)
         if part is None:
             node.body = self.block(node.body, path)
             return [node] if node.body else []
-        if path and not part.varies() and len(part.values()) <= MOST_TURNS and self._may_be_written_out(node):
+        if (turns := self._written_out(node, part, path)) is not None:
             self.changed = True
-            turns = [_Turn(node.target.id, value) for value in part.values()]
-            return [turn.visit(copy.deepcopy(each)) for turn in turns for each in node.body]
+            return turns
         parts = [part]
         for place in self._places(node, part, path):
             parts = [new for each in parts for new in each.at(place)]
+        self.loops += len(parts)
+        if self.loops > MOST_LOOPS:
+            raise Stays("conditions on indices cut the loops into too many")
         found = []
         for each in parts:
             body = [copy.deepcopy(statement) for statement in node.body] if len(parts) > 1 else node.body
@@ -140,17 +140,29 @@ class _Cutter:
     def compared(self, node, path):
         """The forms that a comparison finds to be 0 or more, or not."""
         sides = [self.form(each, path) for each in (node.left, *node.comparators)]
-        for left, right in zip(sides, sides[1:], strict=False):
+        for left, right in itertools.pairwise(sides):
             if left is not None and right is not None:
                 yield from (left - right, left - right - 1)
 
-    def _may_be_written_out(self, loop):
-        """Return whether a loop has no loops inside, and no element that is stored at its index."""
+    def _stores_at(self, loop):
+        """Return whether an element is stored at the index of a loop, or the index is assigned."""
         nodes = [each for statement in loop.body for each in ast.walk(statement)]
         stores = [each.slice for each in nodes if is_element(each) and isinstance(each.ctx, ast.Store)]
         used = {each.id for part in stores for each in ast.walk(part) if isinstance(each, ast.Name)}
-        stays = any(isinstance(each, ast.For | ast.While | ast.Continue | ast.Break) for each in nodes)
-        return not stays and loop.target.id not in used | self.unclear
+        return loop.target.id in used | self.unclear
+
+    def _written_out(self, loop, part, path):
+        """The statements of all turns of an inner loop; None where they are many, or loops are left in them."""
+        if not path or part.varies() or len(part.values()) > MOST_TURNS or self._stores_at(loop):
+            return None
+        found = []
+        for value in part.values():
+            turn, nothing = _Turn(loop.target.id, value), _Part("", [Affine({}, 0)], [Affine({}, 1)], 1)
+            body = [turn.visit(copy.deepcopy(each)) for each in loop.body]
+            found += self.block(_Known(self, nothing, path).statements(body), path)
+        left = (each for statement in found for each in ast.walk(statement))
+        ends = any(isinstance(each, ast.For | ast.While | ast.Continue | ast.Break) for each in left)
+        return None if ends or len(found) > MOST_STATEMENTS else found
 
     def modulus(self, node):
         """The number of a remainder; None for another node."""
@@ -224,11 +236,8 @@ def _text(forms, pick):
     constants = [form.constant for form in forms if not form.terms]
     if constants:
         texts.append(str(max(constants) if pick == "max" else min(constants)))
-    for form in forms:
-        if form.terms:
-            texts.append(
-                " + ".join([*(f"{factor} * {name}" for name, factor in form.terms.items()), str(form.constant)])
-            )
+    sums = [([f"{factor} * {name}" for name, factor in form.terms.items()], form) for form in forms if form.terms]
+    texts += [" + ".join([*terms, str(form.constant)]) for terms, form in sums]
     texts = [*dict.fromkeys(texts)]
     return texts[0] if len(texts) == 1 else f"{pick}({', '.join(texts)})"
 

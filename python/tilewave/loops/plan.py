@@ -1,6 +1,8 @@
 """The plan of a region: nests, chains of nests, and loops that run in their order, for arrays and numbers of a call."""
 
+import ast
 import numbers as abstract
+import operator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +11,7 @@ from tilewave.errors import ConfigError
 from tilewave.loops.distribute import Nested, Ordered, Repeated
 from tilewave.loops.nest_text import Writer, outside_names
 from tilewave.loops.reductions import Types
-from tilewave.loops.tree import Stays, extent_text
+from tilewave.loops.tree import Stays, extent_text, is_fixed
 from tilewave.nest.nest import nest_from
 from tilewave.nests.call import reduce_functions
 from tilewave.nests.doors.bind import bind
@@ -20,6 +22,15 @@ LEAST_POINTS, LEAST_POINTS_OF_TURNS = 20_000, 2_000
 
 
 REDUCE = {"max": reduce_functions.max, "min": reduce_functions.min, "sum": reduce_functions.sum}
+
+
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
 
 
 @dataclass(eq=False)
@@ -101,8 +112,12 @@ class Part:
 
 def _joined(text, report, given):
     """The names that a nest has joined its values to, as they are now."""
-    found = {each.name: each.result(report.results, given.get(each.name)) for each in text.joined}
-    return {name: value for name, value in found.items() if value is not None}
+    found = {}
+    for each in text.joined:
+        value = each.result(report.results, found.get(each.name, given.get(each.name)))
+        if value is not None:
+            found[each.name] = value
+    return found
 
 
 def _memory(array):
@@ -142,7 +157,20 @@ def numbers_of(region, arrays, given):
         for name, value in found.items()
         if isinstance(value, abstract.Integral) and type(value).__name__ not in ("bool", "bool_")
     }
-    return found | {extent_text(name, d): n for name, array in arrays.items() for d, n in enumerate(array.shape)}
+    found |= {extent_text(name, d): n for name, array in arrays.items() for d, n in enumerate(array.shape)}
+    fixed = {text: _value(node, found) for text, node in region.fixed.items() if is_fixed(node)}
+    return found | {text: value for text, value in fixed.items() if value is not None}
+
+
+def _value(node, numbers):
+    """The integer that an expression is; None where it has other names, or raises."""
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        sides = [_value(each, numbers) for each in (node.left, node.right)]
+        divides = isinstance(node.op, ast.FloorDiv | ast.Mod)
+        return None if None in sides or divides and not sides[1] else OPERATORS[type(node.op)](*sides)
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    return numbers.get(node.id if isinstance(node, ast.Name) else ast.unparse(node))
 
 
 def plan_of(region, steps, arrays, given, least, exact):

@@ -1,7 +1,8 @@
 """Names that all points join their values to: ``m = max(m, x)``, ``if x < m: m = x``, ``count += 1``, ``found = True``.
 
-A nest finds them in any order, so they must not depend on it: sums of floats are exact, or in order. Of zeros the first in the order of
-the loops counts, whose sign another order could lose: values are zeros of one sign, or none of them is joined.
+A nest finds them in any order, so they must not depend on it: sums of floats are exact, or in order. Of zeros the
+first in the order of the loops counts, whose sign another order could lose: values are zeros of one sign, or none of
+them is joined.
 """
 
 import ast
@@ -47,8 +48,8 @@ def are_pythons(region):
     return all(found[name] in (usual[name], MISSING) and name not in region.local_names for name in usual)
 
 
-def reductions_of(groups, scalars):
-    """The reductions of a region, by name: of each, one statement of one group has the name, and no other."""
+def reductions_of(groups, scalars, apart):
+    """The reductions of a region, by name, several where conditions have cut loops: no other statement has the name."""
     statements = [part for group in groups for part in group.statements]
     found, used = {}, {}
     for part in statements:
@@ -58,9 +59,11 @@ def reductions_of(groups, scalars):
             if isinstance(node, ast.stmt) and (reduction := _reduction(node)) and reduction.name in scalars:
                 found.setdefault(reduction.name, []).append(reduction)
     return {
-        name: each[0]
+        name: each
         for name, each in found.items()
-        if len(each) == 1 and used[name] == sum(n.id == name for n in ast.walk(each[0].node) if isinstance(n, ast.Name))
+        if used[name] == sum(_is(node, name) for one in each for node in ast.walk(one.node))
+        and (len(each) == 1 or apart or each[0].kind == "flag")
+        and len({(one.kind, ast.dump(one.value) if one.kind == "flag" else "") for one in each}) == 1
     }
 
 
@@ -235,21 +238,22 @@ class Joined:
 
     def reductions(self):
         """The functions of `reduce` and the locals that they take, by the names of their results."""
-        counted = {f"{self.name} counted": ("max", self.local)} if self.is_exact and not self.always else {}
-        return {self.name: (self.kind if self.kind in OPERATIONS else "sum", self.local), **counted}
+        counted = {f"{self.local} counted": ("max", self.local)} if self.is_exact and not self.always else {}
+        return {self.local: (self.kind if self.kind in OPERATIONS else "sum", self.local), **counted}
 
     def result(self, results, before):
         """The value of the name, given what the nest has found and the value before; None: it is as it was."""
-        found = results[self.name]
+        found = results[self.local]
         if self.is_exact:
-            if results.get(f"{self.name} counted", 0) is None:
+            if results.get(f"{self.local} counted", 0) is None:
                 return None
             return np.float64(before + found) if self.dtype == "float64" else np.array([before, found]).sum()
         if self.kind == "add":
             return before + int(found)
         if self.kind == "flag":
             return self.constant if found else None
-        return None if found is None or found == before else np.dtype(self.dtype).type(found)
+        better = found is not None and (found > before if self.kind == "max" else found < before)
+        return np.dtype(self.dtype).type(found) if better else None
 
     def scalars(self, given):
         """The scalar with the value before the loops, of the type of the values that are joined to it."""

@@ -227,9 +227,9 @@ class RegionRun:
         if all(part.kind == "in order" for part in parts):
             return self._whole.run(arrays, names)
         found, names = {}, dict(names)
-        given = {name: value for name, value in names.items() if is_constant(value)}
         for part in parts:
             if part.kind != "in order":
+                given = {name: value for name, value in {**names, **found}.items() if is_constant(value)}
                 try:
                     found |= part.run(arrays, given)
                     continue
@@ -297,7 +297,11 @@ class RegionRun:
             if not (statements := cut(self.region, numbers, self.found.live)):
                 return parts
             region = Region(self.region.source, self.region.function, statements, self.region.local_names)
-            new = plan_of(region, steps_of(region, self.found.live), arrays, given, least, self.exact)
+            for apart in (True, False) if self.exact else (False,):  # in order, what is cut is joined in another one
+                steps = steps_of(region, self.found.live, apart)
+                new = plan_of(region, steps, arrays, given, least, self.exact)
+                if all(part.kind != "in order" or part.is_small for part in new):
+                    break
         except (Stays, ConfigError):
             return parts
         ordered, cut_ordered = (sum(part.kind == "in order" and not part.is_small for part in p) for p in (parts, new))

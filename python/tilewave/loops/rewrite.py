@@ -7,7 +7,7 @@ import types
 from dataclasses import dataclass
 
 from tilewave.errors import ConfigError
-from tilewave.loops.called import Called, Joined
+from tilewave.loops.called import Called, joined
 from tilewave.loops.liveness import names_read, needs
 from tilewave.loops.swaps import swap_of
 from tilewave.nest.helpers import without_docstring
@@ -130,7 +130,7 @@ class Finder:
         return self._call(node, region, swap, new)
 
     def _region(self, node):
-        return Region(self.source, self.function, [Joined().visit(copy.deepcopy(node))], self.local_names)
+        return Region(self.source, self.function, [joined(node)], self.local_names)
 
     def _python(self, node, live):
         new, again = copy.copy(node), live | needs([node])[0]

@@ -111,6 +111,7 @@ class SwappedRun(RegionRun):
     def _statements(self, turns):
         """The loop with turns written out, and the turns that are left."""
         swap, index, found = self.found.swap, self._index, []
+        body = self.region.source.tree.body[0].body
         many, left = divmod(len(turns), swap.turns)
         whole = turns[: many * swap.turns]
         bodies = [_Renamed(swap.names(k), index, k * turns.step) for k in range(swap.turns)]
@@ -122,7 +123,7 @@ class SwappedRun(RegionRun):
             loop.iter.args = [
                 ast.copy_location(ast.Constant(n), loop) for n in (values.start, values.stop, values.step)
             ]
-            loop.body = [each.visit(copy.deepcopy(statement)) for each in renamed for statement in swap.body]
+            loop.body = [each.visit(copy.deepcopy(statement)) for each in renamed for statement in body]
             found.append(loop)
         return found
 

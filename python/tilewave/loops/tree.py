@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 from tilewave.nest.affine import Affine, NotAffine, affine_form
 from tilewave.nest.inner_loops import extent_of, is_element
+from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
+
+#: Of these, quotients, remainders and products consist that are numbers of their own.
+FIXED = (ast.BinOp, ast.operator, ast.Name, ast.Constant, ast.expr_context, ast.Attribute, ast.Subscript)
 
 
 class Stays(Exception):
@@ -81,12 +85,27 @@ def extent_text(array, dimension):
 
 
 class _Extents(ast.NodeTransformer):
-    """Names in place of extents."""
+    """Names in place of extents, and of quotients, remainders and products of names."""
 
     def visit(self, node):
         if found := extent_of(node):
             return ast.Name(extent_text(*found), ast.Load())
+        if is_fixed(node):
+            return ast.Name(ast.unparse(node), ast.Load())
         return self.generic_visit(node)
+
+
+def is_fixed(node):
+    """Return whether a node is a number of its own where its names are known: ``n // 2``, not ``2 * i``."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Mult):
+        return False
+    constant = isinstance(node.op, ast.Mult) and any(isinstance(e, ast.Constant) for e in (node.left, node.right))
+    return not constant and all(isinstance(each, FIXED) for each in ast.walk(node))
+
+
+def names_in(name):
+    """The names in a name of `linear`, which may be an expression."""
+    return {name} if name.isidentifier() else {n.id for n in ast.walk(parse(name)) if isinstance(n, ast.Name)}
 
 
 def linear(node, known):
@@ -152,7 +171,7 @@ class Tree:
 
     def _known(self, path):
         indices = {loop.index for loop in path}
-        return lambda name: name in indices or name not in self.assigned
+        return lambda name: name in indices or not names_in(name) & self.assigned
 
     def _loop(self, node, path):
         known, given = self._known(path), [ast.Constant(0), *node.iter.args][-max(2, len(node.iter.args)) :]

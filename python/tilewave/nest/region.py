@@ -113,6 +113,8 @@ class Region:
         The local names that statements read.
     placing : set of str
         The names in subscripts, in bounds of loops, and in comparisons of loop indices.
+    fixed : dict
+        Quotients, remainders and products in subscripts and in bounds, by their text.
     loops : list of ast.For or ast.While
         All of them, outer ones first.
     assigned : dict
@@ -153,6 +155,10 @@ class Region:
         compared = [node for node in self.source.nodes if isinstance(node, ast.Compare)]
         bounds += [node for node in compared if targets & {e.id for e in ast.walk(node) if isinstance(e, ast.Name)}]
         self.placing |= {each.id for part in bounds for each in ast.walk(part) if isinstance(each, ast.Name)}
+        self.fixed = {}
+        for node in (each for part in (*bounds, *slices) for each in ast.walk(part) if isinstance(each, ast.BinOp)):
+            if isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Mult):
+                self.fixed[ast.unparse(node)] = node
         self.assigned = {node: _stored(node, local_names) for node in self.loops}
         self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each, local_names))})
         self._checked = RegionChecker(self.source, self.scope, self.parameters, local_names, strict=False).check()

@@ -118,3 +118,64 @@ def test_outside_behind_a_condition():
 
     same(never, some(10), 10)
     same(never, some(10), 0)
+
+
+def test_quotients_of_extents(request):
+    def blurred(image, out, k):
+        h, w = image.shape
+        for i in range(k // 2, h - k // 2):
+            for j in range(k // 2, w - k // 2):
+                out[i, j] = image[i - k // 2, j] + image[i, j + k // 2] + image[h // 2, w % 5]
+        for i in range(image.size // (h * 2)):
+            out[0, i] = i * image[i // 2, 0]
+
+    assert nests_of(same(blurred, some(11, 14), some(11, 14), 3), request) >= 1
+
+
+def test_conditions_inside_loops_that_are_written_out(request):
+    def life(board, new):
+        n, m = board.shape
+        for i in range(n):
+            for j in range(m):
+                total = 0
+                for di in range(-1, 2):
+                    for dj in range(-1, 2):
+                        if di == 0 and dj == 0:
+                            continue
+                        total += board[(i + di) % n, (j + dj) % m]
+                new[i, j] = 1 if total == 3 or total == 2 and board[i, j] == 1 else 0
+
+    board = np.random.default_rng(1).integers(0, 2, (12, 10))
+    assert nests_of(same(life, board, np.zeros((12, 10), "i8")), request) >= 1
+
+
+def test_a_name_that_several_parts_join(request):
+    def spread(wet, dry):
+        n, m = wet.shape
+        sweeps, changed = 0, True
+        while changed:
+            changed, most = False, 0.0
+            for i in range(n):
+                for j in range(m):
+                    near = (i > 0 and wet[i-1, j]) or (i < n - 1 and wet[i+1, j]) or (j > 0 and wet[i, j-1])
+                    if near and not wet[i, j] and dry[i, j] < 0.7:
+                        wet[i, j] = True
+                        changed = True
+                    most = max(most, dry[i, j] - (dry[i-1, j] if i > 0 else 0.0))
+            sweeps += 1
+        return sweeps, most
+
+    def total(A):
+        s, most = 0, 0.0
+        for i in range(A.shape[0]):
+            for j in range(A.shape[1]):
+                x = A[i-1, j] + (A[i, j+1] if j < A.shape[1] - 1 else 0.5)
+                s += x
+                most = max(most, x)
+        return s, most
+
+    for shift in range(9):
+        same(total, np.roll(np.arange(72.0), 8 * shift).reshape(9, 8))
+    wet = np.zeros((9, 8), bool)
+    wet[3, 2] = True
+    same(spread, wet, some(9, 8))

@@ -180,9 +180,11 @@ def unreduced_kernel(given, prepared):
     """
     if not given.reductions.values or not given.nest.written:
         return None
-    steps, independent, long_rows, same_row, _, *others = prepared.made_from
+    steps, independent, long_rows, same_row, _, staggered, *others = prepared.made_from
+    count = len(given.nest.places)
+    staggered = staggered and dataclasses.replace(staggered, neighbours=staggered.neighbours[:count])
     plain = dataclasses.replace(given, reductions=Reductions(given.nest))
-    kernel = kernel_for(plain, (steps[: len(given.nest.places)], independent, long_rows, same_row, (), *others))
+    kernel = kernel_for(plain, (steps[:count], independent, long_rows, same_row, (), staggered, *others))
     reduced = prepared.kernel
     equal = kernel.sites == reduced.sites and kernel.slots == reduced.slots and not kernel.copies_tables
     return kernel if equal else None

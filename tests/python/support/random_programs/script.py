@@ -35,7 +35,8 @@ def _door(program, setting):
     if setting.door == "loops":
         whole = Whole(program, setting)
         call = f"print(whole({', '.join(_given(setting, whole))}))"
-        return [*whole.text.replace("def whole", "@tw.loops\ndef whole").splitlines(), *[call] * setting.times]
+        decorated = f"@tw.loops(order={whole.how['order']!r})\ndef whole"
+        return [*whole.text.replace("def whole", decorated).splitlines(), *[call] * setting.times]
     if setting.door == "several":
         names = f"({', '.join(nest.name for nest in program.nests)})"
         more = together(program, setting)

@@ -12,7 +12,8 @@ from random_programs.model import Access, Assign, If
 SIMPLEST = {"without": "", "inject": {}, "record": {}, "reduce": {}, "until": None, "moved": {}, "halos": {},
             "windows": {}, "aliases": {}, "history": {}, "planning": "auto", "every": 1,
             "overlaps": {}, "again": None, "plans": {}, "proved": False, "joined": False, "bound": False,
-            "whole": {"joined": False, "parts": 1, "turns": 0, "total": "", "nested": True},
+            "whole": {"joined": False, "parts": 1, "turns": 0, "total": "", "nested": True, "guarded": False,
+                      "before": 0, "order": "loops"},
             "lanes": 1, "door": "run", "times": 1}  # fmt: skip
 
 

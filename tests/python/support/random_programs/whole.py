@@ -26,6 +26,9 @@ def draw_whole(choices):
         "turns": choices.pick(0, 0, 1, 3),
         "total": choices.pick("", "", "max", "sum"),
         "nested": choices.chance(0.8),
+        "guarded": choices.chance(0.3),  # longer ranges, and conditions on indices in them
+        "before": choices.pick(0, 0, 0, 0, 1, 2),  # ranges begin so much earlier: at elements from the end, or outside
+        "order": choices.pick("exact", "loops"),
     }
 
 
@@ -49,17 +52,22 @@ class Whole:
     def _tree(self, nest):
         """[heads of loops, bodies of the innermost one]."""
         box, loops = box_of(nest, self.program, self.setting), self.setting.loops[nest.name]
-        heads = []
+        heads, tests, before = [], [], self.how["before"]
         for index in nest.indices:
             low, high = box[index]
             lows, highs, stride = loops.over.get(index, ((low,), (high,), 1))
             first, end = (", ".join(map(str, dict.fromkeys(bounds))) for bounds in (lows, highs))
             first, end = f"max({first})" if "," in first else first, f"min({end})" if "," in end else end
+            if self.how["guarded"] and stride == 1:
+                tests.append(f"{first} <= {index} < {end}")
+                first, end = f"{first} - 1", f"{end} + 2"
+            elif before and stride == 1:
+                first = f"{first} - {before}"
             if index in loops.reverse:
                 heads.append(f"for {index} in range({end} - 1, {first} - 1, -{stride}):")
             else:
                 heads.append(f"for {index} in range({first}, {end}{f', {stride}' if stride > 1 else ''}):")
-        return heads, self._parts(nest)
+        return heads + [f"if {' and '.join(tests)}:"] * bool(tests), self._parts(nest)
 
     def _parts(self, nest):
         """The statements of a body, in as many loops as are wanted."""
@@ -109,14 +117,19 @@ class Whole:
         with np.errstate(all="ignore"):
             for _ in range(self.setting.times):
                 total = function(*arrays.values(), *self.setting.scalars.values())
-        return arrays, {}, {} if total is None else {"total": total}, {}
+        return arrays, {}, self._results(total), {}
+
+    def _results(self, total):
+        """The results; not sums of floats in any order."""
+        inexact = self.how["order"] == "exact" and self.how["total"] == "sum" and isinstance(total, float | np.floating)
+        return {} if total is None or inexact else {"total": total}
 
     def call(self, given):
         """The results of `tw.loops` on arrays."""
-        function, total = self._made(np, tw.loops), None
+        function, total = self._made(np, tw.loops(order=self.how["order"])), None
         for _ in range(self.setting.times):
             total = function(*(given[name] for name in self.names if name in given), *self.setting.scalars.values())
-        return {} if total is None else {"total": total}
+        return self._results(total)
 
 
 def _values(body):
