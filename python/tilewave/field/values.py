@@ -166,6 +166,8 @@ def _whole_number(given):
 
 def array_for_shape(given):
     """An array that was given in place of a shape, also one of another library; else what was given."""
+    if isinstance(given, np.generic):
+        return np.asarray(given)
     return given if isinstance(given, list | tuple) else array_of("field", given, False)
 
 

@@ -15,7 +15,8 @@ from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
 
-#: Loops that one loop may become: each nest takes half a second to compile; turns of a loop that is written out, and statements of all of them.
+#: Loops that one loop may become, each a nest that takes half a second to compile; turns of a loop that is written out,
+#: and statements of all of them.
 MOST_LOOPS, MOST_TURNS, MOST_STATEMENTS = 24, 16, 100
 COMPARISONS = {ast.GtE: (0, False), ast.Gt: (1, False), ast.Lt: (0, True), ast.LtE: (1, True)}
 

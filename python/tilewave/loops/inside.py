@@ -89,8 +89,20 @@ def _certain(node):
         yield from _certain(each)
 
 
+def may_wrap(tree, numbers):
+    """Return whether a subscript of an array that is written may count from the end: dependences know nothing of it."""
+    stored = {access.name for group in tree.groups for access in group.accesses if access.stores}
+    return not all(
+        _is_inside(group, access, numbers, None)
+        for group in tree.groups
+        for access in group.accesses
+        if access.name in tree.tables & stored
+    )
+
+
 def _is_inside(group, access, numbers, shape):
-    if any(form is None for form in access.subscripts):
+    """Return whether an access is inside; without a shape, whether no sum of indices is negative."""
+    if any(form is None for form in access.subscripts) and shape:
         return False
     points = []
     for loop in group.path:
@@ -98,16 +110,15 @@ def _is_inside(group, access, numbers, shape):
         points.extend(add(_scaled(index, sign), _row(form), -sign) for form in loop.begins)
         points.extend(add(add(_scaled(_row(form), sign), index, -sign), {1: -1}, 1) for form in loop.ends)
     indices = {loop.index for loop in group.path}
-    rows = [_row(form) for form in access.subscripts]
+    rows = [_row(form) for form in access.subscripts if form is not None]
     names = {name for row in (*points, *rows) for name in row} - indices - {1}
     if not names <= numbers.keys():
         return False
     equal = [{name: 1, 1: -numbers[name]} for name in names]
-    for row, extent in zip(rows, shape, strict=True):
-        below, beyond = add(_scaled(row, -1), {1: -1}, 1), add(row, {1: -extent}, 1)
-        if may_hold(equal, [*points, below]) or may_hold(equal, [*points, beyond]):
-            return False
-    return True
+    if any(may_hold(equal, [*points, add(_scaled(row, -1), {1: -1}, 1)]) for row in rows):
+        return False
+    ends = zip(rows, shape or (), strict=shape is not None)
+    return not any(may_hold(equal, [*points, add(row, {1: -extent}, 1)]) for row, extent in ends)
 
 
 def _row(form):

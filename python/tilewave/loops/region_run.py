@@ -17,7 +17,7 @@ from tilewave.kernel.scalars import Slot
 from tilewave.loops import plan
 from tilewave.loops.distribute import Ordered, steps_of
 from tilewave.loops.guards import cut
-from tilewave.loops.inside import are_inside, outside
+from tilewave.loops.inside import are_inside, may_wrap, outside
 from tilewave.loops.plan import Part, plan_of
 from tilewave.loops.tree import Stays, Tree
 from tilewave.nest.names import MISSING, is_constant
@@ -286,7 +286,9 @@ class RegionRun:
 
     def _parts_of(self, arrays, given, least, numbers, inside):
         """The parts of a plan; where conditions on indices keep loops in order, those of loops that are cut there."""
-        steps = self._steps_of()
+        steps, tree = self._steps_of(), self._whole.tree()
+        if not isinstance(steps, Stays) and may_wrap(tree, numbers):
+            steps = Stays("a subscript may count from the end")
         if isinstance(steps, Stays):
             parts = [Part("in order", [self.found.node], str(steps))]
         else:
@@ -297,6 +299,8 @@ class RegionRun:
             if not (statements := cut(self.region, numbers, self.found.live)):
                 return parts
             region = Region(self.region.source, self.region.function, statements, self.region.local_names)
+            if may_wrap(Tree(region), numbers):
+                return parts
             for apart in (True, False) if self.exact else (False,):  # in order, what is cut is joined in another one
                 steps = steps_of(region, self.found.live, apart)
                 new = plan_of(region, steps, arrays, given, least, self.exact)

@@ -71,6 +71,15 @@ def test_from_the_end(request):
 
     assert nests_of(same(ends, some(10), some(10), 10), request) >= 1
 
+    def twice(A):
+        total = 0.0
+        for i in range(len(A) - 1, -2, -1):
+            A[i] = i * 0.5
+            total += A[i]
+        return total
+
+    same(twice, some(10))
+
 
 def test_few_turns_are_written_out(request):
     weights = np.array([0.25, 0.5, 0.25])
