@@ -70,19 +70,6 @@ void bind_arrays(nb::module_& m) {
             "back"_a = 0, "halo"_a = false)
         .def(
             "relayout", [](FieldStorage& f, const Layout& layout) { f.relayout(layout); }, "layout"_a, Release())
-        // To where each rank has of every row, along dimension 0, what it has of a field with the other dimensions.
-        .def(
-            "relayout_rows",
-            [](FieldStorage& f, const FieldStorage& row) {
-                const Layout& of_row = row.layout();
-                Layout layout(f.layout().shape, Index::filled(of_row.dims() + 1, 1));
-                for (int d = 0; d < of_row.dims(); ++d) {
-                    layout.grid[d + 1] = of_row.grid[d];
-                    layout.cuts[d + 1] = of_row.cuts[d];
-                }
-                f.relayout(layout);
-            },
-            "row"_a, Release())
         .def(
             "gather",
             [](FieldStorage& f, std::uintptr_t out, int back) { f.gather(reinterpret_cast<std::byte*>(out), back); },

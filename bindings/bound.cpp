@@ -115,9 +115,46 @@ void bind_bound(nb::module_& m) {
             "A run whose reductions are those of its last time step. Without a call the ranks have agreed on it.")
         .def("leave_out_reductions", &BoundSweep::leave_out_reductions, "kernel"_a)
         .def("report", &BoundSweep::report, "run"_a);
+    nb::class_<StepRow>(m, "StepRow", "An array of a nest that stands for a row of a larger one.")
+        .def(
+            "__init__",
+            [](StepRow* row, FieldStorage& whole, FieldStorage& part) {
+                new (row) StepRow{&whole, &part, {}, {}, {}, whole.item_bytes()};
+            },
+            "whole"_a, "part"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+        .def(
+            "__init__",
+            [](StepRow* row, std::uintptr_t whole, Index whole_strides, std::uintptr_t part, Index part_strides,
+               Index extents, std::int64_t item_bytes) {
+                new (row) StepRow{nullptr,
+                                  nullptr,
+                                  {reinterpret_cast<std::byte*>(whole), whole_strides},
+                                  {reinterpret_cast<std::byte*>(part), part_strides},
+                                  extents,
+                                  item_bytes};
+            },
+            "whole"_a, "whole_strides"_a, "part"_a, "part_strides"_a, "extents"_a, "item_bytes"_a)
+        .def_rw("shared", &StepRow::shared)
+        .def(
+            "move",
+            [](StepRow& row, std::int64_t number, bool back) {
+                row.place();
+                row.move(number, back);
+            },
+            "number"_a, "back"_a, Release());
+    nb::class_<ChainTurn>(m, "ChainTurn", "The run of a sweep in a repetition of a chain.")
+        .def(
+            "__init__",
+            [](ChainTurn* turn, std::size_t sweep, std::int64_t first_step, std::optional<std::int64_t> steps,
+               bool more, std::vector<std::vector<std::int64_t>> rows) {
+                new (turn) ChainTurn{sweep, first_step, steps, more, std::move(rows)};
+            },
+            "sweep"_a, "first_step"_a, "steps"_a.none(), "more"_a, "rows"_a);
     nb::class_<ChainedSweep>(m, "ChainedSweep", "Bound sweeps that run as one schedule.")
-        .def(nb::init<Context&, std::vector<BoundSweep*>, std::vector<std::vector<std::int32_t>>, bool>(), "context"_a,
-             "sweeps"_a, "memories"_a, "in_steps"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+        .def(nb::init<Context&, std::vector<BoundSweep*>, std::vector<std::vector<std::int32_t>>, bool,
+                      std::vector<ChainTurn>, std::vector<StepRow>>(),
+             "context"_a, "sweeps"_a, "memories"_a, "in_steps"_a = false, "turns"_a = std::vector<ChainTurn>(),
+             "rows"_a = std::vector<StepRow>(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 7>())
         .def(
             "run",
             [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env,
@@ -129,7 +166,7 @@ void bind_bound(nb::module_& m) {
             "points"_a = std::vector<std::vector<StepPoints>>())
         .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
-        .def(PROPERTIES(schedules, is_one))
+        .def(PROPERTIES(is_one))
         .def_prop_ro(
             "in_turn", [](const ChainedSweep& c) { return c.fusion().points > 0 ? c.fusion().repetitions : 0; },
             "Repetitions whose tiles take turns; 0: nests follow each other whole.")

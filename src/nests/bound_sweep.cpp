@@ -174,7 +174,7 @@ void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_be
         }
         field->keep_history(o.time_buffers - 2);
         version = field->version();
-        if (o.array.anew) begin_anew(o);
+        if (o.array.anew && !of_.more) begin_anew(o);
     } else if (!in_window && sweep_.copied(static_cast<int>(a), o.array)) {
         o.converted.emplace(context_, static_cast<int>(a), o.array.whole, n, *o.layout, o.order, o.time_buffers);
         // A rank that computes nothing may have no copy of a field.

@@ -33,6 +33,7 @@ struct RunOfSteps {
     std::int64_t first = 0;  ///< what loop index 0 begins with
     std::span<const StepPoints> points = {};
     bool last_reduced = false;  ///< reductions are those of the last step, not of all
+    bool more = false;          ///< fields that begin anew have what the run before has left
 };
 
 class BoundSweep {

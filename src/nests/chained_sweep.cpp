@@ -11,8 +11,14 @@
 namespace tilewave {
 
 ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
-                           std::vector<std::vector<std::int32_t>> memories, bool in_steps)
-    : context_(context), sweeps_(std::move(sweeps)), memories_(std::move(memories)), in_steps_(in_steps) {
+                           std::vector<std::vector<std::int32_t>> memories, bool in_steps, std::vector<ChainTurn> turns,
+                           std::vector<StepRow> rows)
+    : context_(context),
+      sweeps_(std::move(sweeps)),
+      memories_(std::move(memories)),
+      in_steps_(in_steps),
+      turns_(std::move(turns)),
+      rows_(std::move(rows)) {
     if (sweeps_.empty() || memories_.size() != sweeps_.size())
         throw ConfigError("chain: " + std::to_string(memories_.size()) + " lists of memories for " +
                           std::to_string(sweeps_.size()) + " sweeps");
@@ -21,8 +27,6 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
         kernels_.push_back(sweeps_[i]->kernel_);
         if (!rotated_arrays(sweep.problem_).empty())
             operations_.push_back(rotation_task(sweep.problem_, sweep.problem_.space.extent(0)));
-        points_ += sweep.points_;
-        waves_ += sweep.waves_;
         // Equal blocks and halos in another order of memory: a field cannot lie in both.
         for (std::size_t j = 0; j < i; ++j)
             for (std::size_t a = 0; a < sweep.orders_.size(); ++a)
@@ -35,7 +39,16 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
         for (std::size_t a = 0; a < sweep->operands_.size(); ++a)
             if (sweep->operands_[a].array.field && sweep->sweep_.problem_.written(static_cast<int>(a)))
                 written_.insert(sweep->operands_[a].array.field);
-    if (std::ranges::any_of(sweeps_, [](const BoundSweep* sweep) { return sweep->has_own_schedule(); })) {
+    for (const StepRow& row : rows_)
+        if (row.whole) written_.insert(row.whole);
+    const bool in_turn = !turns_.empty();
+    for (std::size_t i = 0; i < sweeps_.size() && !in_turn; ++i) turns_.push_back({i});
+    for (const ChainTurn& turn : turns_) {
+        const PreparedSweep& sweep = sweeps_.at(turn.sweep)->sweep_;
+        points_ += turn.steps ? sweep.points_ / sweep.problem_.space.extent(0) * *turn.steps : sweep.points_;
+        waves_ += sweep.waves_;
+    }
+    if (in_turn || std::ranges::any_of(sweeps_, [](const BoundSweep* sweep) { return sweep->has_own_schedule(); })) {
         if (const std::string why = layout_refusal(parts()); !why.empty()) throw ConfigError("chain: " + why);
         return;
     }
@@ -148,7 +161,7 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
         kernels_[i].env = reinterpret_cast<const void*>(env[i]);
         if (kernels_[i].unreduced) kernels_[i].unreduced->env = kernels_[i].env;
     }
-    if (!one_.once) return run_in_turn(times, {0, now_s() - begun}, first_step);
+    if (!one_.once) return run_in_turn(times, {0, now_s() - begun}, first_step, points);
     BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;
@@ -167,29 +180,49 @@ std::int64_t ChainedSweep::buffer_bytes() const {
     return most;
 }
 
-// The schedules of the sweeps, one after another. Reductions are those of the last repetition.
-BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step) {
-    std::vector<BoundSweep::Steps> steps;
+// The schedules of the turns, one after another. Reductions are those of the last repetition.
+BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step,
+                                   std::span<const std::vector<StepPoints>> points) {
+    // The fields that are whole on ranks are copied for the first turn of a sweep, then those that have changed.
+    std::vector<bool> copied(sweeps_.size(), false);
     std::int64_t meetings = 0;
-    for (std::size_t i = 0; i < sweeps_.size(); ++i) {
-        steps.push_back(sweeps_[i]->steps_of({}));
-        meetings += sweeps_[i]->meetings(steps[i]) + (times - 1) * sweeps_[i]->meetings(steps[i], &written_);
+    for (const ChainTurn& turn : turns_) {
+        BoundSweep& sweep = *sweeps_[turn.sweep];
+        const BoundSweep::Steps steps = sweep.steps_of(turn.steps);
+        meetings += sweep.meetings(steps, copied[turn.sweep] ? &written_ : nullptr) +
+                    (times - 1) * sweep.meetings(steps, &written_);
+        copied[turn.sweep] = true;
     }
+    copied.assign(sweeps_.size(), false);
     CollectiveRun run(context_, meetings, before);
     place_arrays(run);
+    TakenRows rows(rows_);
     std::vector<Reduced> reduced;
     std::optional<std::size_t> failed;
     for (std::int64_t k = 0; k < times; ++k)
-        for (std::size_t i = 0; i < sweeps_.size(); ++i) {
-            BoundSweep& sweep = *sweeps_[i];
-            sweep.begin({in_steps_ ? first_step + k : 0});
-            sweep.kernel_.env = kernels_[i].env;
-            sweep.run_once(run, steps[i], false, k > 0 ? &written_ : nullptr);
+        for (const ChainTurn& turn : turns_) {
+            BoundSweep& sweep = *sweeps_[turn.sweep];
+            const std::int64_t step = in_steps_ ? first_step + k : turn.first_step;
+            rows.take(run, turn, step);
+            const std::span<const StepPoints> visited =
+                turn.sweep < points.size() ? points[turn.sweep] : std::span<const StepPoints>();
+            sweep.begin({step, visited, false, turn.more});
+            sweep.kernel_.env = kernels_[turn.sweep].env;
+            const BoundSweep::Steps now = sweep.steps_of(turn.steps);
+            sweep.run_once(run, now, false, copied[turn.sweep] ? &written_ : nullptr);
+            copied[turn.sweep] = true;
             sweep.begin({});
-            if (run.failed() && !failed) failed = i;
+            rows.put_back(run, false);
+            if (run.failed() && !failed) failed = turn.sweep;
             std::vector<Reduced> more = run.take_reduced();
-            if (k + 1 == times) std::ranges::move(more, std::back_inserter(reduced));
+            if (k + 1 < times) continue;
+            if (turn.more && more.size() <= reduced.size())
+                for (std::size_t r = 0; r < more.size(); ++r)
+                    reduced[reduced.size() - more.size() + r].combine(more[r]);
+            else
+                std::ranges::move(more, std::back_inserter(reduced));
         }
+    rows.put_back(run, true);
     run.set_reduced(std::move(reduced));
     BoundRun ran{run.end([&](const Failure& f) { return sweeps_[failed.value()]->explain_(f); })};
     ran.points = points_ * times;

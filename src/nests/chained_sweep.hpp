@@ -7,16 +7,18 @@
 
 #include "generate/chain/fused.hpp"
 #include "nests/bound_sweep.hpp"
+#include "nests/step_row.hpp"
 
 namespace tilewave {
 
 class ChainedSweep {
 public:
     /// The sweeps must live on. `memories`: for each sweep and array a number, equal for arrays that are one field.
-    /// `in_steps`: repetitions are time steps, which loop index 0 of each sweep counts for its kernel. Local.
+    /// `in_steps`: repetitions are time steps, which loop index 0 of each sweep counts for its kernel. `turns`: the
+    /// runs of a repetition, where it is not one of each sweep; `rows` are those that these take, and put back. Local.
     /// @pre as chain(); every array lies where its sweep wants it (ConfigError)
     ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories,
-                 bool in_steps = false);
+                 bool in_steps = false, std::vector<ChainTurn> turns = {}, std::vector<StepRow> rows = {});
 
     /// Makes what run() needs for so many repetitions; local.
     /// @pre times >= 1 (ConfigError)
@@ -27,7 +29,7 @@ public:
     /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`; null: they have agreed after
     /// prepare(times). Reductions are those of the last repetition, sweep after sweep. Collective; beyond the work it
     /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed. `first_step`: of time. `points`:
-    /// by sweep, what its lanes change and record after each time step, all of them by lanes; empty: nothing.
+    /// by sweep, what its lanes change and record after each time step, in one schedule all by lanes; empty: nothing.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
@@ -38,11 +40,10 @@ public:
     void leave_out_reductions(std::size_t sweep, Kernel kernel);
 
     const ChainFusion& fusion() const { return fusion_; }
-    /// Of a repetition: one, or where a sweep has tasks, a rolling window or fields that are whole on each rank, one
-    /// for each sweep. Then a rank begins a sweep when it has ended the one before, with no word to other ranks.
-    /// Whether a repetition is one schedule, of all nests.
+    /// Whether a repetition is one schedule. Where a sweep has tasks, a rolling window or fields that are whole on each
+    /// rank, or turns are given, each turn has one: a rank begins it when it has ended the one before, with no word to
+    /// other ranks.
     bool is_one() const { return static_cast<bool>(one_.once); }
-    std::size_t schedules() const { return one_.once ? 1 : sweeps_.size(); }
     std::int64_t buffer_bytes() const;
 
 private:
@@ -61,7 +62,8 @@ private:
     };
     Repetitions blocks_for(std::int64_t times);
     RunBlocks blocks(Block& block, std::int64_t repetitions, std::int64_t times);
-    BoundRun run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step);
+    BoundRun run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step,
+                         std::span<const std::vector<StepPoints>> points);
     Schedule made(std::int64_t repetitions) const;
     std::vector<StepVisitor> visitors(std::span<const std::vector<StepPoints>> points);
     struct OfSteps {
@@ -82,6 +84,8 @@ private:
     std::vector<Binding> bindings_;
     std::int64_t points_ = 0, waves_ = 0;
     BoundSweep::Fields written_;  // by some sweep
+    std::vector<ChainTurn> turns_;
+    std::vector<StepRow> rows_;
 };
 
 }  // namespace tilewave

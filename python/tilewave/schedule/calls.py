@@ -93,7 +93,7 @@ def schedule(
                     f"schedule: nests {', '.join(each.name for each in nest)} are no single schedule: {step.body.why}; "
                     "allowed: the schedule of each"
                 )
-            if step.body.schedules > 1:
+            if not step.body.is_one:
                 raise ConfigError(f"schedule: {several_schedules([each.name for each in nest])}")
             return schedule_of_chain(step.body, context.size)
         ready = yield from prepare(call, loops, as_numbers(nest, arguments, copies=True))

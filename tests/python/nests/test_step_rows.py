@@ -237,3 +237,100 @@ def test_time_runs_backwards_along_all_arrays_that_have_it(steps):
         assert (R[row] == D[max(3 * row, 1)]).all()
     with pytest.raises(tw.ConfigError, match=f"with steps [+] 1 elements there, {steps + 1}"):
         tw.run(nest, A=A, D=np.zeros((steps + 2, 4)), R=R, reverse=("t",), steps=steps)
+
+
+@tw.nest
+def late(w, v, r, i, j):
+    v[r, i, j] = v[r, i, j] + w[r, i, j-1]
+
+
+@tw.nest
+def last_rows(u, w, z, t, i, j):
+    z[t + 1, i, j] = 0.5 * z[t, i, j] + u[t + 1, i, j]
+    w[t % 2, i, j] = z[t + 1, i, j] + w[t % 2, i, j]
+
+
+def several_rows(start, steps, times):
+    """What `kept`, `late` and `last_rows` leave, one after another."""
+    u, z = start.copy(), np.zeros_like(start)
+    w, v = np.zeros((2, 5, *start.shape))
+    for _ in range(times):
+        for t in range(steps):
+            new, inside = u.copy(), np.s_[1:, :-1]
+            new[inside] = 0.5 * u[inside] + 0.25 * (u[:-1, :-1] + u[1:, 1:])
+            if t % 3 == 0:
+                w[t // 3][inside] = u[inside]
+            u = new
+        v[:, :, 1:] += w[:, :, :-1]
+        for t in range(steps):
+            z = 0.5 * z + u
+            w[t % 2] += z
+    return u, v, w, z
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("grid", [None, "rows"])
+def test_chains_with_nests_that_use_the_rows(ranks, grid):
+    start, steps, times = np.random.default_rng(9).standard_normal((9, 8)), 11, 3
+    wanted = several_rows(start, steps, times)
+
+    def body(context):
+        u, w = tw.field(start, context=context), tw.field((5, *start.shape), context=context)
+        v, z = tw.field(w.shape, context=context), tw.field(start.shape, context=context)
+        # Another nest may divide the larger array otherwise: it is brought there and back.
+        fixed = {"plan": {"grid": (ranks, 1, 1)}} if grid else {}
+        nests = [
+            tw.bind(kept, u=u, w=w, steps=steps),
+            tw.bind(late, w=w, v=v, **fixed),
+            tw.bind(last_rows, u=u, w=w, z=z, steps=steps),
+        ]
+        chain = tw.chain(nests)
+        assert chain.separate == "" and "one after another on each rank" in chain.explain()
+        report = chain.run(times=times)
+        assert report.by_nest[0].points == times * steps * 8 * 7
+        assert chain.plans[0].notes["extents"][0] == nests[0].plan.notes["extents"][0]
+        return [array.gather() for array in (u, v, w, z)]
+
+    for found, right in zip(results_of(ranks, 1, body)[0], wanted, strict=True):
+        assert np.array_equal(found, right)
+
+
+def test_rows_of_numpy_arrays_and_of_other_divisors():
+    nest = tw.nest_from(
+        "def body(u, w, t, i, *, k):\n    d = u[t, i] + i\n    u[t+1, i] = d\n    w[t // k, i] = w[t // k, i] + d\n"
+    )
+    u, w = np.zeros(6), np.zeros((8, 6))
+    chain = tw.chain([tw.bind(nest, u=u, w=w, k=2, steps=7, reduce={"all": tw.sum("d")})])
+    assert chain.separate == ""
+    right_u, right_w = u.copy(), w.copy()
+    for k in (2, 3, 1, 2):
+        found = chain.run(k=k).results["all"]
+        total = 0.0
+        for t in range(7):
+            right_u += np.arange(6)
+            right_w[t // k] += right_u
+            total += right_u.sum()
+        assert np.array_equal(u, right_u) and np.array_equal(w, right_w) and found == total
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_windows_begin_anew_in_each_repetition(ranks):
+    start = np.random.default_rng(4).standard_normal((9, 8))
+    rows = several_rows(start, 8, 1)[2]
+
+    def body(context):
+        u = tw.field((9, 8), "f8", start, keep="window", context=context)
+        w = tw.field((5, 9, 8), context=context)
+        chain = tw.chain([tw.bind(kept, u=u, w=w, steps=8)])
+        assert chain.separate == ""
+        chain.run(times=2)
+        return w.gather()
+
+    found = results_of(ranks, 1, body)[0]
+    assert np.array_equal(found[2:], rows[2:])
+
+
+def test_why_nests_run_apart():
+    u = tw.field((6, 6))
+    w = tw.field((5, 6, 6), keep="window")
+    assert "rows of a rolling window" in tw.chain([tw.bind(kept, u=u, w=w, steps=6)]).separate

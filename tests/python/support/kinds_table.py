@@ -188,14 +188,14 @@ C++       y     y     .     .        y       y      .    .       y      .      .
         "example": "`w[t // 3, i, j] = u[t, i, j]` beside `u[t+1, i, j] = ...`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    y       y      y      y      aW    y    y        y
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
-chain     aW    aW    aW    aW       aW      aW     aW   aW      aW     aW     aW     aW    y    aW       aW
-several   aW    aW    aW    aW       aW      aW     aW   aW      aW     aW     aW     aW    y    aW       aW
+chain     y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     y        y       y      y    y       y      y      y      aW    x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -248,12 +248,6 @@ REASONS = {
         "^C[+][+]$",
         "The C++ front takes the value of a point, and the rewrites that other results need read a body in Python.",
         "the nest in Python",
-    ),
-    "W": (
-        "a",
-        "writes rows for several time steps",
-        "A run has a part for each row, and rows are copied between the parts.",
-        "",
     ),
 }
 

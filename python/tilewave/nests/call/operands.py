@@ -34,6 +34,13 @@ def order_of(value):
     return "in place", min(strides, default=0), tuple(sorted(range(value.ndim), key=strides.__getitem__))
 
 
+def memory_of(array):
+    """Equal for arrays that are one field, or one NumPy array's elements in the same place."""
+    if isinstance(array, Field):
+        return id(array)
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+
+
 def copied(array):
     """Whether a run works on a copy of a NumPy array, in C order: kernels load and store aligned elements only."""
     return not array.flags.aligned

@@ -47,7 +47,7 @@ class Part:
 
         `nest`: what runs, whose tables lie where they lie in all time steps.
         """
-        in_time = lacking_time(nest, self.arguments)
+        in_time = lacking_time(nest, like_rows(self.nest, self.arguments))
         timeless = all(nest.time not in axes or name in in_time for name, axes in nest.axes.items())
         return timeless and not self.joined
 

@@ -10,6 +10,8 @@ from tilewave.context.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.changed import has_time
+from tilewave.nests.call.operands import memory_of
+from tilewave.nests.chain.turns import turns_of
 from tilewave.nests.rewrites.any_order import begin_updates
 from tilewave.nests.run.execute import stored
 from tilewave.nests.run.prepared_run import PreparedRun
@@ -21,13 +23,6 @@ from tilewave.plan.plan import CHOICES, request_of
 LEAST_UNSEEN_S = 0.05
 #: The fast path.
 PATH = "unreduced"
-
-
-def memory_of(array):
-    """Equal for arrays that are one field, or one NumPy array's elements in the same place."""
-    if isinstance(array, Field):
-        return id(array)
-    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
 
 
 def memory_in(ready, name):
@@ -43,35 +38,52 @@ class OneSchedule:
 
     quick, why, looks, plan_steps = True, "", (), 1
 
-    def __init__(self, context, bounds, readies, memories, in_steps):
-        cores = self._hold(context, bounds, readies)
+    def __init__(self, context, turns, readies, memories, in_steps):
+        cores = self._hold(context, turns, readies)
         self.memories, self._in_steps = memories, in_steps
-        self.points = [ready.sweep.points for ready in readies]
-        self._core = _core.ChainedSweep(context._core, cores, memories, in_steps)
+        self.points = turns.points(readies)
+        order, rows = turns.core(readies)
+        self._core = _core.ChainedSweep(context._core, cores, memories, in_steps, order, rows)
 
-    def _hold(self, context, bounds, readies):
+    def _hold(self, context, turns, readies):
         """Hold nests that are ready; the core's."""
-        self._context, self._name = context, ", ".join(bound.nest.name for bound in bounds)
-        self.plans, self.readies = [ready.plan for ready in readies], readies
-        self._reductions = [ready.reductions for ready in readies]
+        self._context, self._name = context, ", ".join(bound.nest.name for bound in turns.nests)
+        self.plans, self.readies, self._rows = turns.plans(readies), readies, turns.wholes
+        self._numbers, self._firsts = turns.numbers, turns.firsts
+        self._reductions = [ready.reductions for ready in self.by_nest]
         self.variants = [
-            PreparedRun(bound, ready, None, f" (nest {k + 1} of the chain)")
-            for k, (bound, ready) in enumerate(zip(bounds, readies, strict=True))
+            PreparedRun(bound, ready, None, f" (nest {number + 1} of the chain)")
+            for bound, ready, number in zip(turns.bounds, readies, turns.numbers, strict=True)
         ]
         for k, variant in enumerate(self.variants):
             if variant.core is None:
-                raise ConfigError(f"an array of {_called(bounds, k)} is copied for each run")
+                raise ConfigError(f"an array of {turns.called(k)} is copied for each run")
         self._unseen_s, self._unreduced, self.recorded = 0.0, None, {}
-        self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
+        self._nests = list({id(bound.nest): bound.nest for bound in turns.nests}.values())
         #: Whether kernels have copies of tables, which may have changed since the run before.
         self.copies_tables = any(ready.kernel.copies_tables for ready in readies)
         self.take_current_values()
         return [variant.core for variant in self.variants]
 
     @property
-    def schedules(self):
-        """Of a repetition: one, or one for each nest."""
-        return self._core.schedules
+    def by_nest(self):
+        """What is ready of each nest: of one that runs in parts the first."""
+        return [self.readies[k] for k in self._firsts]
+
+    @property
+    def takes_rows(self):
+        """Whether nests write rows for several time steps."""
+        return bool(self._rows)
+
+    @property
+    def is_settled(self):
+        """Whether equal repetitions have equal kernels, with one environment."""
+        return not self.copies_tables and (self._unreduced is not None or not any(self._reductions))
+
+    @property
+    def is_one(self):
+        """Whether a repetition is one schedule; else each nest has one."""
+        return self._core.is_one
 
     @property
     def in_turn(self):
@@ -102,7 +114,8 @@ class OneSchedule:
         """Return what the kernels are given with these scalars of each nest: (array, address) of each."""
         if not self.variants:
             return [ready.environment for ready in self.readies]
-        return [variant.environment(each) for variant, each in zip(self.variants, scalars, strict=True)]
+        each = zip(self.variants, self._numbers, strict=True)
+        return [variant.environment(scalars[number]) for variant, number in each]
 
     def repeat(self, times, request, first):
         """Run so many repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
@@ -123,7 +136,7 @@ class OneSchedule:
 
     def visits(self, request):
         """Return whether lanes change and record the points of a request."""
-        return self._in_steps and self._core.is_one and request.in_schedule
+        return self._in_steps and self.is_one and request.in_schedule
 
     def _points_of(self, request):
         """Return what lanes change and record after each time step, by nest; empty: nothing."""
@@ -136,7 +149,7 @@ class OneSchedule:
         the results are the same.
         """
         self._unseen_s += times * sum(plan.predicted.time_s for plan in self.plans) / self.plan_steps
-        if self._unreduced is not None or self.schedules > 1:
+        if self._unreduced is not None or not self.is_one:
             return
         if self._unseen_s < LEAST_UNSEEN_S or _core.without(self._context._off, PATH):
             return
@@ -173,8 +186,9 @@ def make_body(context, bounds, scalars):
         if key not in prepared:  # with the halos of the chain, not those that fields have now
             prepared[key] = yield from bound._prepare(bound._steps, given, halos={})
         readies.append(prepared[key])
-    if not (why := why_no_schedule(bounds, readies)):
-        maker = ChainMaker(context, bounds, scalars, readies)
+    turns = yield from turns_of(bounds, readies, scalars)
+    if not (why := why_no_schedule(turns)):
+        maker = ChainMaker(context, turns)
         why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
     if not why:
         return maker.made
@@ -189,9 +203,9 @@ class ChainMaker:
 
     in_steps = False
 
-    def __init__(self, context, bounds, scalars, readies):
-        self._context, self._bounds, self._scalars, self._readies = context, bounds, scalars, readies
-        each = [[(memory_in(ready, view.array), view) for view in ready.problem.nest.views] for ready in readies]
+    def __init__(self, context, turns):
+        self._context, self._turns = context, turns
+        each = [[(memory_in(ready, view.array), view) for view in ready.problem.nest.views] for ready in turns.readies]
         factors, numbers = {}, {}
         for memory, view in itertools.chain(*each):
             factors.setdefault(memory, set()).add(tuple(factor for factor, _ in view.phases))
@@ -206,28 +220,28 @@ class ChainMaker:
         """The nests as they are by themselves, for the core."""
         return [
             _core.ChainMember(
-                name=_called(self._bounds, k),
+                name=self._turns.called(k),
                 arrays=[repr(view.array) for view in ready.problem.nest.views],
                 memories=self._memories[k],
                 problem=ready.sweep.problem,
                 plan=ready.sweep.plan,
                 fixed=request_of(bound._fixed(), ready.context.threads),
-                steps=bound._steps,
+                steps=bound._steps if k not in self._turns.windows else _steps_of(ready),
                 prepared=ready,
                 time_s=ready.plan.predicted.time_s,
             )
-            for k, (bound, ready) in enumerate(zip(self._bounds, self._readies, strict=True))
+            for k, (bound, ready) in enumerate(zip(self._turns.bounds, self._turns.readies, strict=True))
         ]
 
     def prepare(self, number, request, halos, as_planned):
         """(what is prepared, seconds that it is predicted to take) with these choices of its plan, or with the plan
         that the nest has by itself; as text why that is not possible."""
-        bound, before = self._bounds[number], self._readies[number]
+        bound, before = self._turns.bounds[number], self._turns.readies[number]
         plan = before.plan if as_planned else {c: v for c in CHOICES if (v := getattr(request, c)) is not None}
         views = before.problem.nest.views
         halos = {view.array: halo for view, halo in zip(views, halos, strict=True) if halo[0]}
         try:
-            ready = _prepared(bound, self._scalars[number], plan, halos, context=self._context)
+            ready = _prepared(bound, self._turns.scalars[number], plan, halos, context=self._context)
         except ConfigError as error:  # on all ranks
             return str(error)
         if as_planned:
@@ -236,7 +250,7 @@ class ChainMaker:
 
     def join(self, readies):
         """Make the schedule of these. Returns why that is not possible, the same on every rank; empty where it is."""
-        made, refused = _joined(self._bounds, readies, self._memories, self.in_steps, context=self._context)
+        made, refused = _joined(self._turns, readies, self._memories, self.in_steps, context=self._context)
         self.made = made or self.made
         return refused
 
@@ -247,7 +261,7 @@ def _prepared(bound, scalars, plan, halos, *, context):
 
 
 @collective("tw.chain")
-def _joined(bounds, readies, memories, in_steps, *, context):
+def _joined(turns, readies, memories, in_steps, *, context):
     """(the schedule, "") or (None, why not), the same on every rank."""
     made, refused = None, ""
     each = {id(ready): ready for ready in readies if ready.stored and not ready.anew}.values()
@@ -255,7 +269,10 @@ def _joined(bounds, readies, memories, in_steps, *, context):
     try:
         for ready, whole in zip(each, windows, strict=True):
             ready.store_windows(whole, anew=True)
-        made = OneSchedule(context, bounds, readies, memories, in_steps)
+        for k, whole in turns.windows.items():
+            if whole:
+                readies[k].store_windows(whole, anew=True)
+        made = OneSchedule(context, turns, readies, memories, in_steps)
     except ConfigError as problem:
         refused = str(problem)
     yield
@@ -263,30 +280,30 @@ def _joined(bounds, readies, memories, in_steps, *, context):
     return (made, "") if all_have else (None, refused or "another rank refuses")
 
 
-def _called(bounds, number):
-    """A nest of a chain in messages."""
-    return f"nest {number + 1}, {bounds[number].nest.name!r},"
+def _steps_of(ready):
+    """The time steps that a nest has at a time."""
+    (first, *_), (end, *_) = ready.sweep.problem.space
+    return end - first
 
 
 def several_schedules(names):
     """The text that nests have a schedule each, though ranks agree on nothing between them."""
     return (
-        f"nests {', '.join(names)} are {len(names)} schedules, as one of them has tasks, a rolling window or a field "
-        "whole on every rank; allowed: the schedule of each"
+        f"nests {', '.join(names)} are several schedules, as one of them has tasks, a rolling window, a field whole on "
+        "every rank, or rows for several time steps; allowed: the schedule of each"
     )
 
 
-def why_no_schedule(bounds, readies):
+def why_no_schedule(turns):
     """Why some nest can be no part of a schedule with others; empty where all can."""
+    readies, users = turns.readies, {}  # by array
     written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
-    users = {}  # by array
+    written |= {*map(memory_of, turns.wholes)}
     for ready in readies:
         for array in ready.called.values():
             users.setdefault(memory_of(array), set()).add(id(ready))
     for k, ready in enumerate(readies):
-        who = _called(bounds, k)
-        if ready.parts:
-            return f"{who} writes rows for several time steps"
+        who = turns.called(k)
         if ready.visited:
             return f"{who} was bound with inject= or record="
         if ready.renews:
@@ -302,7 +319,7 @@ def why_no_schedule(bounds, readies):
         turned = [v.array for v in nest.views if nest.axes.get(v.array) != v.indices and v.array not in copied]
         if turned := [n for n in turned if memory_of(ready.arrays[n]) in written]:
             return f"{who} reads array {turned[0]!r} in several orders, and the chain writes it"
-    return ""
+    return turns.why
 
 
 def arrays_by_name(bounds):

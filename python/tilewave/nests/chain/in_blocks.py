@@ -8,6 +8,7 @@ from tilewave.errors import ConfigError
 from tilewave.nests.call.problem import lacking_time
 from tilewave.nests.call.step_members import loops_of
 from tilewave.nests.chain.body import OneSchedule
+from tilewave.nests.chain.turns import one_nest
 from tilewave.nests.points.points import visited_by_lanes, visited_in_schedule
 from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.repetitions import Ran
@@ -22,11 +23,10 @@ class InBlocks(OneSchedule):
     `looks` has the numbers of time steps of its runs; `readies` are prepared for these.
     """
 
-    schedules = 1
+    is_one = True
 
     def __init__(self, context, bound, readies, looks):
-        self._cores, self.looks = self._hold(context, [bound] * len(readies), readies), looks
-        del self.plans[1:]
+        self._cores, self.looks = self._hold(context, one_nest(bound, readies), readies), looks
         self.plan_steps, (first, end) = looks[0], (corner[0] for corner in readies[0].sweep.problem.space)
         self.points = [readies[0].sweep.points // max(end - first, 1)]
 
@@ -36,10 +36,6 @@ class InBlocks(OneSchedule):
 
     def prepare(self, times):
         """Do nothing: what its runs need was made when they were prepared."""
-
-    def environments(self, scalars):
-        """Return what the kernels are given with these scalars of the nest: (array, address) of each."""
-        return super().environments(scalars * len(self.variants))
 
     def repeat(self, times, request, first):
         """Run so many time steps; collective. ``request.agreed`` is None where the ranks have agreed on them."""

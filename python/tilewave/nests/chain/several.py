@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 from tilewave import _core
 from tilewave.context import collective
@@ -16,7 +15,8 @@ from tilewave.nests.call.step_members import histories_of, parts_of, reductions_
 from tilewave.nests.chain import in_blocks
 from tilewave.nests.chain.body import ChainMaker, check_shared, why_no_schedule
 from tilewave.nests.chain.request import Request, Until, count_of
-from tilewave.nests.chain.time_step import TimeStep, key_of
+from tilewave.nests.chain.time_step import KnownSteps, TimeStep, exact_key, key_of
+from tilewave.nests.chain.turns import turns_of
 from tilewave.nests.points.points import Points
 from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.execute import stored
@@ -26,27 +26,34 @@ from tilewave.plan.fixed import USUAL, fixed_by
 #: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
 #: common, or made one schedule: 8 MB move in 3 ms, and planning three nests once more takes as long.
 LEAST_MOVED_BYTES = 1 << 23
-#: A move between ranks takes as long as a move of so many bytes more on one rank, 40 us.
-BYTES_OF_RANKS = 1 << 17
+#: A move between ranks takes as long as a move of so many bytes more on one rank, 40 us; the run of a nest by itself
+#: takes half of that more than in one schedule.
+BYTES_OF_RANKS, BYTES_OF_RUN = 1 << 17, 1 << 16
 
 
-def run_several(call):
+def run_several(call, begun):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
     Parameters
     ----------
     call : RunCall
+    begun : float
+        When it began.
 
     Returns
     -------
     ChainReport
     """
-    begun = time.perf_counter()
     request, ready = yield from time_step_of(call)
     try:
-        return (yield from repeated(call.context, request, begun))
+        report = yield from repeated(call.context, request, begun)
     finally:
         ready.body.leave_arrays()
+    again = ready.may_run_again(request) and not windows_of(call.arguments)
+    if again and (key := exact_key(call)):
+        arrays = known_calls.arrays_of(key.nests, call.arguments)
+        known_calls.keep(call.context, key, KnownSteps(request, call.context), arrays)
+    return report
 
 
 def time_step_of(call, together=False):
@@ -63,10 +70,13 @@ def time_step_of(call, together=False):
     (Request, TimeStep)
     """
     error = ready = given = request = None
-    description, context = "", call.context
+    description, context, calls = "", call.context, 0
     try:
         request, given = _checked(call)
         known = None if together else known_calls.find(context, key_of(call, *given, request.looks))
+        if known and known.moved:
+            calls, known.calls = known.calls, known.calls + 1
+            known = None if known.moved * known.calls >= LEAST_MOVED_BYTES else known
         known = None if known and known.body.looks and not request.in_blocks else known
         ready = known.with_arguments(call.arguments, request.times) if known and known.serves(request.times) else None
         if ready and ready.body.quick and request.agreed is None:
@@ -75,7 +85,7 @@ def time_step_of(call, together=False):
     except BaseException as problem:
         error = problem
     if not (yield error or (description, ready.number if ready else 0)):
-        ready = yield from _prepared(call, *given, request, together)
+        ready = yield from _prepared(call, given, request, together, calls)
         # Fields may keep a longer history by now.
         known = not together and not windows_of(call.arguments) and ready.may_be_known()
         if known and (key := key_of(call, *given, request.looks)):
@@ -109,9 +119,9 @@ def _checked(call):
     return request, (nests, choices, reduce)
 
 
-def _prepared(call, nests, choices, reduce, request, together):
-    """Prepare a `TimeStep` for a call; part of a collective call."""
-    context, arguments = call.context, call.arguments
+def _prepared(call, given, request, together, calls):
+    """Prepare a `TimeStep` for a call after so many equal ones; part of a collective call."""
+    (nests, choices, reduce), context, arguments = given, call.context, call.arguments
     error, parts, histories, windows = None, [], {}, windows_of(arguments)
     try:
         parts = parts_of(nests, context, call.loops, arguments, reduce)
@@ -135,37 +145,46 @@ def _prepared(call, nests, choices, reduce, request, together):
         given = part.nest, context, part.loops, part.arguments, fixed, planning, call.fastmath, part.reduce
         bounds.append(Bound(RunCall(*given)))
         yield from bounds[-1]._prepare_first()
-    readies, body, why = _in_one_layout(context, parts, bounds, request.times, together)
+    turns = yield from turns_of(bounds, [bound._first.ready for bound in bounds], [{} for _ in bounds], request.times)
+    moved = _moved_bytes(context, parts, request.times)
+    few = context._core.allreduce_min([moved * (calls + 1)])[0] < LEAST_MOVED_BYTES and not together
+    readies, body, why = _in_one_layout(context, parts, turns, request.times, few)
     if body is None:
         steps, joined = [bound._steps for bound in bounds], [part.joined for part in parts]
         body = Separate(readies, steps, f"each time step is a run of each nest: {why}", joined=joined)
-    for bound in bounds:  # it refers to itself, and its arrays would live until the next garbage collection
+    for bound in bounds + turns.bounds:  # it refers to itself: its arrays would live until the next garbage collection
         bound._variants.clear()
         bound._first = None
     prepares = body.quick and request.agreed is None
     yield from collective.ready("one schedule", lambda: body.prepare(request.times) if prepares else None)
-    return TimeStep(number, request.times, readies, body)
+    return TimeStep(number, request.times, readies, body, moved * (few and not body.quick))
 
 
-def _in_one_layout(context, parts, bounds, steps, together):
+def _moved_bytes(context, parts, steps):
+    """Return the bytes that time steps may move from layout to layout, and those that take as long as their runs."""
+    arrays = [part.arguments[name] for part in parts for name in part.nest.arrays]
+    moved = sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
+    return steps * (moved + (BYTES_OF_RUN + BYTES_OF_RANKS * (context.size > 1)) * len(parts))
+
+
+def _in_one_layout(context, parts, turns, steps, few):
     """A `BoundNest` for each nest, with one layout of the fields that they share, and the schedule that they are, or
     None and why not; collective.
     """
-    readies = [bound._first.ready for bound in bounds]
-    arrays = [part.arguments[name] for part in parts for name in part.nest.arrays]
-    moved_bytes = steps * sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
-    moved_bytes += steps * BYTES_OF_RANKS * (context.size > 1) * len(parts)
-    why = why_no_schedule(bounds, readies) or ("" if steps else "there is no time step")
-    if not why and moved_bytes < LEAST_MOVED_BYTES and not together:
-        why = f"a schedule of all is made where steps have {LEAST_MOVED_BYTES >> 20} MB to move"
+    bounds, readies = turns.nests, [bound._first.ready for bound in turns.nests]
+    why = why_no_schedule(turns) or ("" if steps else "there is no time step")
+    if not why and few:
+        why = f"a schedule of all is made where equal calls have {LEAST_MOVED_BYTES >> 20} MB to move"
     if why:
         return readies, None, why
-    maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
+    maker = _StepsMaker(context, turns)
     each = [(part, ready.problem.nest) for part, ready in zip(parts, readies, strict=True)]
     joins = all(part.same_steps(nest) for part, nest in each) and not _share_memory(bounds)
     (maker.joins,) = context._core.allreduce_min([int(joins)])
     why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
-    return maker.readies or readies, maker.made, why or "its time steps are not all the same"
+    if maker.readies and not turns.wholes:
+        readies = maker.readies
+    return readies, maker.made, why or "its time steps are not all the same"
 
 
 def windows_of(arguments):

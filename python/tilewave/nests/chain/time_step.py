@@ -3,11 +3,13 @@
 import dataclasses
 from typing import Any
 
+from tilewave.errors import InternalError
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nests.call.known_calls import CallKey, in_every_bit
 from tilewave.nests.call.step_members import loops_of
 from tilewave.nests.run.bound_nest import BoundNest
+from tilewave.nests.run.repetitions import repeated_here
 
 
 @dataclasses.dataclass
@@ -22,16 +24,22 @@ class TimeStep:
         Of the call.
     bounds : list of BoundNest
     body : OneSchedule, InBlocks or Separate
+    moved : int
+        Bytes that a call may move, where nests run one after another because these are few; else 0.
+    calls : int
+        Equal ones so far.
     """
 
     number: int
     steps: int
     bounds: list[BoundNest]
     body: Any
+    moved: int = 0
+    calls: int = 1
 
     def may_be_known(self):
         """Whether all that it has of arrays can be had again from these."""
-        return not any(
+        return not (self.body.quick and self.body.takes_rows) and not any(
             ready.parts
             or ready.stand_ins
             or ready.stored
@@ -39,6 +47,11 @@ class TimeStep:
             or (self.body.quick and (ready.copies_operands or ready.problem.nest.updates))
             for ready in self.bounds
         )
+
+    def may_run_again(self, request):
+        """Whether equal calls may repeat what a request says with nothing looked at."""
+        here = self.body.quick and request.agreed is None and self.bounds[0].context.size == 1
+        return here and self.may_be_known() and self.body.is_settled
 
     def without_arrays(self):
         """The same for calls to come, which will hold their arrays themselves."""
@@ -53,6 +66,35 @@ class TimeStep:
     def serves(self, steps):
         """Whether it serves a call of so many steps: a schedule of one time step serves any number of them."""
         return steps > 0 if self.body.quick else steps == self.steps
+
+
+class KnownSteps:
+    """What equal calls on one rank run again, with nothing looked at; it keeps no array alive."""
+
+    def __init__(self, request, context):
+        self._request, self._context = request, context
+
+    def run(self, begun):
+        """Run it for a call that began at `begun`; local, as there is one rank. Returns the report."""
+        try:
+            next(repeated_here(self._context, self._request, begun))
+        except StopIteration as done:
+            return done.value
+        raise InternalError("a schedule of several nests agrees on something")
+
+
+def exact_key(call):
+    """The `CallKey` of a call of several nests, whose scalars count in every bit; None where it may be known for no
+    other.
+    """
+    nests, loops, arguments = tuple(call.nests), call.loops, call.arguments
+    arrays = {name for nest in nests for name in nest.arrays}
+    each = loops_of(nests, loops) if loops.over else [(nests[0], loops)]
+    others = in_every_bit({name: value for name, value in arguments.items() if name not in arrays})
+    given = in_every_bit(call.plan or {}), call.planning, call.fastmath, call.reduce and repr(call.reduce)
+    return CallKey.of(
+        nests, call.context, arguments, loops.steps, [own.key(nest) for nest, own in each], others, *given
+    )
 
 
 def key_of(call, nests, choices, reduce, looks):

@@ -166,7 +166,7 @@ class Chain(KnownRuns):
         how = "as one schedule, in which ranks agree on nothing between nests"
         if self.separate:
             how = f"one after another, because {self.separate}"
-        elif self._first.schedules > 1:
+        elif not self._first.is_one:
             how = "one after another on each rank, which agree on nothing between them"
         lines = [f"{listed(self._names)} run {how}."]
         if not self.separate and (count := self._first.in_turn):
@@ -187,7 +187,7 @@ class Chain(KnownRuns):
                 f"schedule: chain {self._number} is no single schedule: {self.separate}; allowed: the schedules of its "
                 "nests"
             )
-        if self._first.schedules > 1:
+        if not self._first.is_one:
             raise ConfigError(f"schedule: {several_schedules(self._names)}")
         yield f"chain {self._number}"
         return self._first
@@ -314,7 +314,8 @@ class Chain(KnownRuns):
 
     def _key(self, scalars):
         """Equal for runs that have the same schedule and kernels."""
-        return tuple(bound._kind(given) for bound, given in zip(self.nests, scalars, strict=True))
+        each = zip(self.nests, scalars, strict=True)
+        return tuple((bound._kind(given), bound._first.ready.parts and repr(given)) for bound, given in each)
 
     def _kept(self):
         return [bound._kept() for bound in self.nests]
@@ -323,6 +324,6 @@ class Chain(KnownRuns):
         return f"chain {self._number} of {self._name}"
 
     def __repr__(self) -> str:
-        how = "one schedule" if self._first.schedules == 1 else f"{self._first.schedules} schedules"
+        how = "one schedule" if self._first.is_one else "several schedules"
         how = f"one after another, because {self.separate}" if self.separate else how
         return f"<tilewave.Chain of {self._name}: {how}>"

@@ -14,6 +14,7 @@ from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.chain.report import ChainReport
 from tilewave.nests.chain.several import run_several, time_step_of
+from tilewave.nests.chain.time_step import exact_key
 from tilewave.nests.plan.prepare import key_of, prepare
 from tilewave.nests.points.points import visited_points
 from tilewave.nests.run.execute import run_bound
@@ -183,10 +184,10 @@ def run_compared(call, begun):
 def _run(call, begun):
     """The run of a call that began at `begun`; part of it."""
     nest = call.nests
-    if isinstance(nest, tuple | list) or call.until is not None:
-        return (yield from run_several(call))
     if (known := known_at_once(call)) is not None:
         return known.run(begun)
+    if isinstance(nest, tuple | list) or call.until is not None:
+        return (yield from run_several(call, begun))
     loops, visited = yield from visited_points(call, call.arguments)
     ready = yield from prepare(call, loops, as_numbers(nest, call.arguments, copies=True))
     if visited:
@@ -200,10 +201,13 @@ def _run(call, begun):
 
 
 def known_at_once(call):
-    """The `KnownRun` of a call of one nest, where an equal one has left it; local."""
-    if call.context.size > 1 or not call.context._ranks.quick or call.inject is not None or call.record is not None:
+    """The `KnownRun` of a call, or the `KnownSteps` of several nests, where an equal one has left it; local."""
+    others = call.inject is not None or call.record is not None or call.until is not None
+    if call.context.size > 1 or not call.context._ranks.quick or others:
         return None
     try:
+        if isinstance(call.nests, tuple | list):
+            return known_calls.find(call.context, exact_key(call))
         key = key_of(call, call.loops, call.arguments, fixed_by(call.plan, call.planning))
         known = known_calls.find(call.context, key)
     except Exception:  # of what was given: it is looked at one by one

@@ -46,7 +46,7 @@ class Separate:
         step of its number.
     """
 
-    quick, schedules, looks, plan_steps = False, 0, (), 1
+    quick, is_one, looks, plan_steps = False, False, (), 1
 
     def __init__(self, readies, steps, why, bounds=None, joined=None):
         self.readies, self._steps, self.why, self._bounds, self.joined = readies, steps, why, bounds, joined
@@ -54,6 +54,11 @@ class Separate:
         self._kept = [bound._kept() for bound in bounds or ()]
         if bounds is not None:
             self._values = [{**ready.values, **bound._scalars} for ready, bound in zip(readies, bounds, strict=True)]
+
+    @property
+    def by_nest(self):
+        """What is ready of each nest."""
+        return self.readies
 
     @property
     def plans(self):
@@ -140,11 +145,11 @@ def planned(request, calls):
     yield from ()
     body, until, all_s = request.body, request.until, 0.0
     times = until.planned(calls.decisions, request.times) if until else request.times
-    readies = body.readies[: len(body.plans)]
-    for ready in readies:
-        all_s += (time_s := times * ready.plan.predicted.time_s / body.plan_steps)
+    readies = body.by_nest
+    for ready, plan in zip(readies, body.plans, strict=True):
+        all_s += (time_s := times * plan.predicted.time_s / body.plan_steps)
         name = f"nest {ready.problem.nest.name}"
-        calls.add(name, time_s, ready.plan, [array for each in readies for array in each.arrays.values()])
+        calls.add(name, time_s, plan, [array for each in readies for array in each.arrays.values()])
     found = [unknown_results(ready, calls) for ready in readies]
     if request.points:
         request.points.finish(readies[0].context, times)

@@ -5,10 +5,11 @@ import functools
 import time
 import types
 
+from tilewave import _core
 from tilewave.field.create import field
 from tilewave.field.field import Field
 from tilewave.nests.call.step_blocks import for_steps
-from tilewave.nests.rewrites.step_rows import like_rows
+from tilewave.nests.rewrites.step_rows import RowPart, like_rows
 from tilewave.nests.run.execute import report_of, run_bound, stored
 from tilewave.nests.run.report import LaneTimes
 from tilewave.timeline.parts import Parts
@@ -52,18 +53,39 @@ class RowParts:
         """The rows that time steps write, and whole arrays for rolling windows, which are to last over all parts;
         collective.
         """
-        arrays = self._rows.call.arrays
-        self._whole = {
-            name: stored(array, self.context) if getattr(array, "keep", "") == "window" else array
-            for name, array in self._rows.whole.items()
-        }
+        self.step_rows, self.windows, arrays = {}, {}, self._rows.call.arrays
         for name, array in like_rows(self._rows.call.nest, arrays).items():
-            if name in self._rows.whole:
-                whole = isinstance(arrays[name], Field)
-                self._given[name] = field(array.shape, array.dtype, context=self.context) if whole else array
-            elif isinstance(array, Field) and array.keep == "window":
-                self._given[name] = stored(array, self.context)
+            window = getattr(arrays[name], "keep", "") == "window"
+            whole = stored(arrays[name], self.context) if window else arrays[name]
+            if name not in self._rows.whole:
+                self.windows |= {name: whole} if window else {}
+            elif isinstance(whole, Field):
+                self._given[name] = field(array.shape, array.dtype, context=self.context)
+                self.step_rows[name] = _core.StepRow(whole._storage, self._given[name]._storage)
+            else:
+                self._given[name], form = array, (array.strides, array.shape, array.itemsize)
+                self.step_rows[name] = _core.StepRow(whole.ctypes.data, whole.strides, array.ctypes.data, *form)
+        self._given |= self.windows
         self._fresh = True
+
+    @property
+    def whole(self):
+        """The arrays of which the nest writes rows, by name."""
+        return self._rows.whole
+
+    def of(self, part):
+        """What a call of one part is given: nest, loops and arguments."""
+        return {"nests": self._rows.nest, "loops": self._rows.loops_of(part), "arguments": self._given}
+
+    def key(self, part):
+        """Equal for parts that one nest serves."""
+        return self._rows.loops_of(part).key(self._rows.nest)
+
+    def why_not_alike(self, steps):
+        """Return why each of so many steps would be another nest; empty: they are one."""
+        if self.key(RowPart(0, 1, {})) == self.key(RowPart(max(steps - 1, 0), 1, {})):
+            return ""
+        return f"bounds of nest {self._rows.call.nest.name!r} depend on time"
 
     def prepared(self, first, steps, scalars):
         """The `BoundNest` of a run with these scalars; part of a collective call."""
@@ -90,7 +112,7 @@ class RowParts:
         scalars = {name: value for name, value in ready.values.items() if name in nest.scalars}
         parts = yield from self.agreed(ready.first_step, ready.steps, scalars)
         self._fresh = False  # whatever becomes of this run, the next one begins with other arrays
-        keys = [self._rows.loops_of(part).key(self._rows.nest) for part in parts]
+        keys = [self.key(part) for part in parts]
         for part, key in zip(parts, keys, strict=True):  # all of them before anything runs: a plan may not fit one
             if key not in readies:
                 readies[key] = yield from self._prepare(self._rows.nest, self._rows.loops_of(part), self._given)
@@ -112,15 +134,9 @@ class RowParts:
         return _all_of(cores, begun, moving_s)
 
     def _move(self, rows, back):
-        """Copy rows to where the time steps find them, or `back`; collective. A rank has the same part of both."""
+        """Copy rows to where the time steps find them, or `back`; collective."""
         for name, row in rows.items():
-            whole, part = self._whole[name], self._given[name]
-            if isinstance(whole, Field):
-                self.context._moves(whole._storage.relayout_rows, part._storage)
-                whole, part = whole._view(0), part._view(0)
-            if part.size:
-                one, other = (whole[row], part) if back else (part, whole[row])
-                one[...] = other
+            self.context._moves(self.step_rows[name].move, row, back)
 
 
 def _planned(plan, together, steps):

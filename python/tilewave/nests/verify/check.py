@@ -5,7 +5,7 @@ import numpy as np
 from tilewave import _core, units
 from tilewave.errors import KernelError
 from tilewave.field.field import Field
-from tilewave.nests.chain.body import memory_of
+from tilewave.nests.call.operands import memory_of
 from tilewave.nests.verify.plain_call import number_of, start_of
 from tilewave.nests.verify.plain_points import PlainPoints
 

@@ -10,8 +10,8 @@ from tilewave.field.values import digest, fill
 from tilewave.nest.nest import Nest
 from tilewave.nest.timeless import timeless_reads
 from tilewave.nests.call.arguments import as_numbers, fields_for_scratch
+from tilewave.nests.call.operands import memory_of
 from tilewave.nests.call.step_members import loops_of, reductions_of
-from tilewave.nests.chain.body import memory_of
 from tilewave.nests.verify.arrays import TimeSteps
 from tilewave.nests.verify.plain_nest import PlainNest
 from tilewave.nests.verify.plain_points import PlainPoints

@@ -8,7 +8,7 @@ FLOATS, INTS = ("f8", "f4"), ("i8", "i4", "i2", "i1", "u1", "u2", "u4", "u8")
 MIXED = ("f8", "f4", "i8", "i4", "i2", "u1", "?", "c16", "i1", "u4")
 FEATURES = {"several arrays": 0.5, "partial": 0.15, "orders": 0.2, "tables": 0.2, "inner": 0.25, "conditions": 0.3,
             "locals": 0.4, "functions": 0.3, "scaled": 0.08, "updates": 0.15, "history": 0.3, "independent": 0.4,
-            "time rows": 0.15, "time kept": 0.15, "trace": 0.1, "batch": 0.12, "step rows": 0.12, "mixed": 0.3,
+            "time rows": 0.15, "time kept": 0.15, "trace": 0.1, "batch": 0.12, "step rows": 0.18, "mixed": 0.3,
             "colours": 0.07, "backwards in time": 0.12}  # fmt: skip
 EXTRA_INDICES = "ijklmp"
 

@@ -207,7 +207,7 @@ def _call(context, program, setting, given, plans):
         bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
         until = {"until": {setting.until[0]: setting.until[1]}, "every": setting.every} if setting.until else {}
         chain = tw.chain(bound)
-        one = not chain.separate and chain._first.schedules == 1
+        one = not chain.separate and chain._first.is_one
         if setting.proved and one and "scaled" not in program.kinds:  # parts count as one memory there
             _prove(tw.schedule(chain, context=context))
         results = chain.run(times=setting.times, **until).results

@@ -199,6 +199,8 @@ class _Drawn:
         weights = sorted({"c"} & {name for nest in program.nests for name in nest.used_scalars()})
         if s.door == "chain" and c.chance(0.3):
             s.again = {name: type(s.scalars[name])(c.pick(0.75, -0.5)) for name in weights}
+            if "step rows" in program.kinds and any("d" in nest.used_scalars() for nest in program.nests):
+                s.again["d"] = c.pick(1, 2, 3)  # which the rows may depend on
             s.kinds.add("chain again")
         s.proved = s.door == "chain" and c.chance(0.2)
         s.bound = s.door == "several" and c.chance(0.3)
