@@ -58,6 +58,9 @@ struct ArrayReads {
     Index axes = {};                      ///< the loop of each dimension; empty: all loops but time, in order
     bool pivots = false;                  ///< made by pivots(): of loops k, i, j
     const WindowArray* window = nullptr;  ///< instead of a field
+    /// Which row, along dimension 0 of the field, a time step writes; the other members are of a row. Empty: it is no
+    /// row.
+    std::function<std::int64_t(std::int64_t)> row = {};
 };
 
 /// Stands for all elements along the last loop, in the place of an offset: `reads({-1, all})`, `v(-1, all)`.
@@ -94,6 +97,19 @@ struct FieldPart {
 template <class T>
 FieldPart<T> every(Field<T>& field, const Index& scale, const Index& residue) {
     return {&field, scale, residue};
+}
+
+/// A field with rows, along dimension 0, that time steps write; made by rows_of().
+template <class T>
+struct FieldRows {
+    Field<T>* field = nullptr;
+    std::function<std::int64_t(std::int64_t)> row = {};
+};
+/// Time step t writes row `row(t)` of the field, and finds there what the step before has left, at time 0 in offsets:
+/// with rows_of(w, [](auto t) { return t / 5; }) five steps have one row. The same on every rank.
+template <class T>
+FieldRows<T> rows_of(Field<T>& field, std::function<std::int64_t(std::int64_t)> row) {
+    return {&field, std::move(row)};
 }
 
 /// The loops of an array's dimensions; n = 0: all loops, in order.
@@ -221,12 +237,14 @@ struct NestOperand {
 
     FieldPart<T> part;
     const WindowArray* window = nullptr;
+    std::function<std::int64_t(std::int64_t)> row = {};
 
     ArrayReads plain() const {
         ArrayReads a{nullptr, sizeof(T), {}, Written, {}, part.scale, part.residue};
         a.window = window;
         a.shape = window ? window->shape : part.field->shape();
         if (!window) a.field = &part.field->storage();
+        if ((a.row = row)) a.shape = Index(a.shape.span().subspan(1));
         for (const auto& row : Table) {
             Index& o = a.offsets.emplace_back(Index::filled(static_cast<int>(row.size()), 0));
             for (int k = 0; k < o.n; ++k) o[k] = row[k];
@@ -254,6 +272,11 @@ NestOperand<Table, T, true, Loops> writes(const IndexedPart<T, Loops>& indexed) 
 template <auto Table, class T>
 NestOperand<Table, T, true> writes(const Window<T>& window) {
     return {{}, &window.plain()};
+}
+/// A nest with time steps may have it, with every loop but time as a dimension of a row.
+template <auto Table, class T>
+NestOperand<Table, T, true> writes(const FieldRows<T>& all) {
+    return {{all.field}, nullptr, all.row};
 }
 /// An array a nest only reads, at `Table`.
 template <auto Table, class T>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <numeric>
 
 #include "nests/bound_sweep.hpp"
 #include "nests/chained_sweep.hpp"
@@ -24,7 +25,7 @@ struct BoundNests {
 struct Variant : ChainNest {
     Variant(Context& context, ReadyNest ready, std::optional<std::int64_t> given,
             std::span<const ArrayReads> given_arrays, NestKernel made,
-            const std::function<std::string(const Failure&)>& explain)
+            const std::function<std::string(const Failure&)>& explain, std::vector<ChainTurn> given_turns)
         : steps(given),
           blocks(ready.block_steps.value_or(0) > 0),
           fewest(std::max<std::int64_t>(ready.planned.plan.temporal_block, 1)),
@@ -32,14 +33,25 @@ struct Variant : ChainNest {
           kernel(std::move(made)),
           operands(ready.operands),
           arrays(context, given_arrays, operands, sweep),
-          bound(context, sweep, arrays.all(), kernel.get(), ready.explained(explain), arrays.whole()) {
+          bound(context, sweep, arrays.all(), kernel.get(), ready.explained(explain), arrays.whole()),
+          turns(std::move(given_turns)) {
         time_s = ready.planned.time_s;
+        if (turns.empty()) return;
+        std::vector<std::int32_t> memories(operands.size());
+        std::iota(memories.begin(), memories.end(), 0);
+        in_turn = std::make_unique<ChainedSweep>(context, std::vector<BoundSweep*>{&bound},
+                                                 std::vector<std::vector<std::int32_t>>{memories}, false, turns,
+                                                 arrays.rows());
     }
     bool serves(std::optional<std::int64_t> wanted) const {
-        return wanted == steps || (blocks && wanted && *wanted >= fewest);
+        return wanted == steps || (blocks && turns.empty() && wanted && *wanted >= fewest);
     }
-    Report run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted) {
-        return bound.report(bound.run(said, blocks ? wanted : std::nullopt, kernel.get().env));
+    Report run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted,
+               std::span<const StepPoints> points = {}) {
+        if (!in_turn) return bound.report(bound.run(said, blocks ? wanted : std::nullopt, kernel.get().env));
+        const std::uintptr_t env[] = {reinterpret_cast<std::uintptr_t>(kernel.get().env)};
+        const std::vector<StepPoints> visited[] = {{points.begin(), points.end()}};
+        return bound.report(in_turn->run(said, 1, env, 0, visited));
     }
     std::optional<std::int64_t> steps;
     bool blocks;
@@ -49,6 +61,8 @@ struct Variant : ChainNest {
     std::vector<NestOperandPart> operands;
     NestArrays arrays;
     BoundSweep bound;
+    std::vector<ChainTurn> turns;  // of a nest that writes rows for several time steps
+    std::unique_ptr<ChainedSweep> in_turn = nullptr;
 };
 
 }  // namespace
@@ -79,7 +93,8 @@ struct BoundNest::State {
         RankStatus statement;
         statement.caller = {call, ""};
         agree_after(context, statement, [&] {
-            made = std::make_shared<Variant>(context, std::move(ready), steps, arrays, std::move(of_points), explain);
+            made = std::make_shared<Variant>(context, std::move(ready), steps, arrays, std::move(of_points), explain,
+                                             turns_of(these, arrays));
         });
         return made;
     }
@@ -130,6 +145,36 @@ Report BoundNest::run(std::optional<std::int64_t> given) {
     return state_->run(given ? given : state_->loops.steps);
 }
 
+std::vector<ChainTurn> turns_of(const NestLoops& loops, std::span<const ArrayReads> arrays) {
+    std::vector<ChainTurn> turns;
+    const bool any = std::ranges::any_of(arrays, [](const ArrayReads& a) { return static_cast<bool>(a.row); });
+    const std::int64_t steps = any ? loops.steps.value_or(0) : 0;
+    const bool back = std::ranges::find(loops.reverse, 0) != loops.reverse.end();
+    for (std::int64_t step = 0; step < steps; ++step) {
+        std::vector<std::vector<std::int64_t>> rows;
+        for (const ArrayReads& a : arrays) {
+            if (!a.row) continue;
+            const std::int64_t row = a.row(back ? steps - 1 - step : step), all = a.field->layout().shape[0];
+            if (row < 0 || row >= all)
+                throw ConfigError("rows_of: row " + std::to_string(row) + " was given for time step " +
+                                  std::to_string(step) + "; allowed: 0 to " + std::to_string(all - 1));
+            rows.push_back({row});
+        }
+        if (!turns.empty() && turns.back().rows == rows)
+            ++*turns.back().steps;
+        else
+            turns.push_back({0, step, 1, step > 0, std::move(rows)});
+    }
+    return turns;
+}
+
+Report run_rows(Context& context, const NestLoops& loops, const PlanRequest& request,
+                std::span<const ArrayReads> arrays, const Kernel& kernel, const std::string& body,
+                const std::function<std::string(const Failure&)>& explain, std::span<const StepPoints> points) {
+    const BoundNest::State nest{context, loops, request, {arrays.begin(), arrays.end()}, kernel, body, explain, {}};
+    return nest.prepare(loops.steps, "run", request)->run(nullptr, loops.steps, points);
+}
+
 BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest& request,
                     std::span<const ArrayReads> arrays, const Kernel& kernel, const std::string& body,
                     std::function<std::string(const Failure&)> explain, std::function<void()> renew) {
@@ -141,6 +186,22 @@ BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest&
     state->number = ++context.component<BoundNests>().made;
     return BoundNest(std::move(state));
 }
+
+namespace {
+
+// The turns of a nest in a chain, where it has this number, and the rows that they take.
+void add_turns(const Variant& nest, std::size_t number, std::vector<ChainTurn>& turns, std::vector<StepRow>& rows) {
+    const std::size_t before = rows.size();
+    rows.insert(rows.end(), nest.arrays.rows().begin(), nest.arrays.rows().end());
+    if (nest.turns.empty()) turns.push_back({number});
+    for (ChainTurn turn : nest.turns) {
+        turn.sweep = number;
+        turn.rows.insert(turn.rows.begin(), before, {});
+        turns.push_back(std::move(turn));
+    }
+}
+
+}  // namespace
 
 struct NestChain::State final : ChainMaker {
     State(Context& given, std::vector<BoundNest::State*> members, std::string text)
@@ -174,23 +235,23 @@ struct NestChain::State final : ChainMaker {
             m.name = "nest " + std::to_string(members.size());
             for (std::size_t a = 0; a < variant->operands.size(); ++a) {
                 const NestOperandPart& operand = variant->operands[a];
-                if (operand.whole) separate = m.name + " needs a field whole on every rank";
                 m.arrays.push_back("array " + std::to_string(a));
-                // Windows are memory of their nest.
+                // Windows, rows and what ranks have whole are memory of their nest.
                 const auto next = static_cast<std::int32_t>(numbers.size());
                 const ArrayReads& given = nest->arrays[static_cast<std::size_t>(operand.array)];
-                const void* const memory = given.window ? static_cast<const void*>(&variant->operands[a])
-                                                        : static_cast<const void*>(given.field);
+                const bool own = given.window || given.row || operand.whole;
+                const void* const memory =
+                    own ? static_cast<const void*>(&variant->operands[a]) : static_cast<const void*>(given.field);
                 m.memories.push_back(numbers.try_emplace(memory, next).first->second);
             }
             m.problem = variant->sweep.problem();
             m.plan = variant->sweep.plan();
             m.fixed = nest->request;
             m.steps = nest->loops.steps;
+            if (!variant->turns.empty()) m.steps = m.problem.space.extent(0);
             m.nest = variant;
             memories.push_back(m.memories);
         }
-        if (!separate.empty()) return;
         separate = choose_chain_layout(std::move(members), context.size(), context.paths_off(), *this);
     }
     std::shared_ptr<ChainNest> prepare(std::size_t n, const PlanRequest& request, const LeastHalos& halos,
@@ -203,8 +264,14 @@ struct NestChain::State final : ChainMaker {
         std::unique_ptr<ChainedSweep> made;
         try {
             std::vector<BoundSweep*> bound;
-            for (const auto& each : all) bound.push_back(&static_cast<Variant&>(*each).bound);
-            made = std::make_unique<ChainedSweep>(context, bound, memories);
+            std::vector<ChainTurn> turns;
+            std::vector<StepRow> rows;
+            for (const auto& each : all) {
+                add_turns(static_cast<Variant&>(*each), bound.size(), turns, rows);
+                bound.push_back(&static_cast<Variant&>(*each).bound);
+            }
+            if (rows.empty()) turns.clear();
+            made = std::make_unique<ChainedSweep>(context, bound, memories, false, turns, rows);
         } catch (const std::exception& e) {  // perhaps on this rank alone, as where memory ran out
             why = e.what();
         }

@@ -10,6 +10,8 @@
 
 #include "nests/chain_layout.hpp"
 #include "nests/some_points.hpp"
+#include "nests/step_points.hpp"
+#include "nests/step_row.hpp"
 #include "tilewave/nest.hpp"
 
 namespace tilewave {
@@ -41,6 +43,16 @@ struct ReadyNest {
         };
     }
 };
+
+/// The runs of a nest: of one that writes rows for several time steps those of the steps that have one row of each
+/// array. Pure; none for other nests.
+/// @pre the fields have the rows (ConfigError)
+std::vector<ChainTurn> turns_of(const NestLoops& loops, std::span<const ArrayReads> arrays);
+
+/// Runs a nest that writes rows for several time steps; as run_nest(). Collective.
+Report run_rows(Context& context, const NestLoops& loops, const PlanRequest& request,
+                std::span<const ArrayReads> arrays, const Kernel& kernel, const std::string& body,
+                const std::function<std::string(const Failure&)>& explain, std::span<const StepPoints> points);
 
 /// The kernel of a nest, which leaves points out where its problem has more than are to be computed.
 class NestKernel {

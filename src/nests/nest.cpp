@@ -89,7 +89,7 @@ std::string bound_text(const Bound& b) {
 
 // What must be equal on all ranks, and stands for a plan that was chosen.
 std::string described(const SweepProblem& p, const LoopPoints& points, const NestLoops& loops,
-                      const PlanRequest& request, const Kernel& kernel, const std::string& body) {
+                      const PlanRequest& request, const Kernel& kernel, std::span<const ArrayReads> arrays) {
     std::string text =
         "shape " + to_string(p.shape) + ", loops " + to_string(p.space.lo) + " to " + to_string(p.space.hi);
     for (const int k : loops.reverse) text += ", loop " + std::to_string(k) + " downwards";
@@ -107,7 +107,11 @@ std::string described(const SweepProblem& p, const LoopPoints& points, const Nes
     text += accesses_of(p);
     for (const PointReduction& r : kernel.reductions)
         text += std::string(", ") + to_string(r.op) + " of " + to_string(r.type);
-    return text + ", " + request.to_string() + ", body " + body;
+    for (const ChainTurn& turn : turns_of(loops, arrays)) {
+        text += ", from step " + std::to_string(turn.first_step) + " on rows";
+        for (const auto& row : turn.rows) text += " " + std::to_string(row[0]);
+    }
+    return text + ", " + request.to_string();
 }
 
 }  // namespace
@@ -126,7 +130,8 @@ namespace {
 // The problem of a block of the time steps, which are cut into blocks, and how many steps it has.
 NestProblem block_of(const NestLoops& loops, std::span<const ArrayReads> arrays, std::optional<std::int64_t>& steps) {
     // Between steps the run looks after what no point writes, or elements.
-    bool single = !loops.elements.empty();
+    const std::vector<ChainTurn> turns = turns_of(loops, arrays);
+    bool single = !loops.elements.empty() || (!turns.empty() && !loops.bounds.empty());
     NestProblem nest = nest_problem(loops, arrays, single);
     steps = loops.steps;
     if (!steps) return nest;
@@ -138,6 +143,9 @@ NestProblem block_of(const NestLoops& loops, std::span<const ArrayReads> arrays,
         steps = std::min<std::int64_t>(*steps, 1);
     else if (std::ranges::all_of(p.bounds, [](const Bound& b) { return b.coefficients[0] == 0; }))
         steps = std::min(*steps, std::clamp(block_points / points, fewest_block_steps, most_block_steps));
+    std::int64_t longest = turns.empty() ? *steps : 0;
+    for (const ChainTurn& turn : turns) longest = std::max(longest, turn.steps.value_or(0));
+    steps = std::min(*steps, longest);
     if (*steps != *loops.steps) nest.problem = p.with_steps(*steps);
     return nest;
 }
@@ -149,6 +157,8 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
                     const Plan* whole) {
     RankStatus statement;
     if (request.threads == 1) request.threads = context.threads();
+    const bool rows = std::ranges::any_of(arrays, [](const ArrayReads& a) { return static_cast<bool>(a.row); });
+    if (rows && !request.temporal_block) request.temporal_block = 1;  // some rows may be of fewer steps
     const Kernel& kernel = body_kernel.get();
     std::optional<std::int64_t> steps;
     const PlannedNest* known = nullptr;
@@ -165,8 +175,8 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         SweepProblem& problem = nest.problem;
         widen(problem, halos);
         problem.paths_off = context.paths_off();
-        statement.description = described(problem, nest.points, loops, request, kernel, body) + ", machine " +
-                                std::to_string(context.machine_number());
+        statement.description = described(problem, nest.points, loops, request, kernel, arrays) + ", body " + body +
+                                ", machine " + std::to_string(context.machine_number());
         body_kernel.take(nest);
         for (const auto& [lo, hi, wraps] : halos)
             statement.description +=
@@ -217,6 +227,12 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
             if (!loops.steps) throw ConfigError("elements: given without steps; allowed: with steps");
             elements.emplace(loops.elements, *loops.steps, arrays);
         });
+    if (std::ranges::any_of(arrays, [](const ArrayReads& a) { return static_cast<bool>(a.row); })) {
+        const std::span<const StepPoints> points = elements ? elements->points() : std::span<const StepPoints>();
+        Report report = run_rows(context, loops, request, arrays, kernel, body, explain, points);
+        if (elements) elements->gather(context);
+        return report;
+    }
     NestKernel made(kernel);
     const ReadyNest ready = plan_nest(context, loops, request, arrays, made, body, "run");
     PreparedSweep& sweep = *ready.planned.sweep;

@@ -14,6 +14,10 @@ NestArrays::NestArrays(Context& context, std::span<const ArrayReads> given, std:
         RunArray& made = all_.emplace_back();
         if (part.whole) {
             made.whole = whole_part(a, array, part);
+        } else if (array.row) {
+            windows_.push_back(std::make_unique<FieldStorage>(context, array.shape, array.item_bytes));
+            made.field = windows_.back().get();
+            rows_.push_back({array.field, made.field, {}, {}, {}, array.item_bytes, true});
         } else if (array.window && !sweep.in_window(a)) {
             made.field = stored(context, array);
             made.anew = true;

@@ -123,12 +123,13 @@ void check_offsets(const CheckedNest& g, const ArrayReads& a, bool backwards) {
                 "periodic loops; allowed: of fields that the nest writes; the body captures what is only read");
         if (!g.in_time()) continue;
         const std::int64_t back = backwards ? o[0] : -o[0];
-        if (a.written ? back < 0 || back > 1 + max_history : back != 0)
+        if (a.written && !a.row ? back < 0 || back > 1 + max_history : back != 0)
             throw ConfigError("offset " + to_string(o) + " of an array that is " +
                               (a.written ? "written: time " : "only read: time ") + std::to_string(o[0]) +
-                              (a.written ? "; allowed: 0, the step that is computed, to " +
-                                               std::to_string(backwards ? 1 + max_history : -1 - max_history)
-                                         : "; allowed: 0, as it has no time"));
+                              (a.row       ? "; allowed: 0, the row as it is"
+                               : a.written ? "; allowed: 0, the step that is computed, to " +
+                                                 std::to_string(backwards ? 1 + max_history : -1 - max_history)
+                                           : "; allowed: 0, as it has no time"));
     }
 }
 
@@ -150,6 +151,7 @@ void check_arrays(const CheckedNest& g) {
         if (g.in_time() && a.written && a.shape.n < g.dims - 1)
             throw ConfigError("an array of shape " + to_string(a.shape) +
                               " is written in time steps, and lacks a loop; allowed: every loop but time");
+        if (a.row && !g.in_time()) refuse(a, "rows of a field are written in time steps, and steps were not given");
         if (a.window && (g.in_time() || !g.loops.periodic.empty() || a.shape.n < g.dims))
             throw ConfigError(
                 "a Window was given for a nest with time steps or periodic loops, or that lacks a loop; allowed: a "
@@ -287,7 +289,7 @@ LoopNest::Array array_of(const CheckedNest& g, std::span<const ArrayReads> given
     const ArrayReads& a = g.arrays[number];
     LoopNest::Array array{a.item_bytes, a.shape, a.axes};
     array.in_time = g.in_time() && a.written;
-    array.history = a.field ? a.field->history() : 0;
+    array.history = a.field && !a.row ? a.field->history() : 0;
     array.window = a.window != nullptr;
     array.whole = is_whole(g, a);
     array.scale = a.scale, array.residue = a.residue;

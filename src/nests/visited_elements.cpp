@@ -13,7 +13,7 @@ VisitedElements::VisitedElements(std::span<const StepElements> elements, std::in
     : elements_(elements) {
     for (const StepElements& each : elements) {
         const auto is_it = [&](const ArrayReads& a) {
-            return a.written && a.field == each.field && (parts || a.scale.n == 0);
+            return a.written && a.field == each.field && !a.row && (parts || a.scale.n == 0);
         };
         const auto array = std::ranges::find_if(arrays, is_it);
         const std::int64_t item = item_bytes(each.type);

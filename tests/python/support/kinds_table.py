@@ -196,7 +196,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
-C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     y     y        y       y      y    y       y      y      -T     y     y    y        y
 """,
     },
     "several nests": {
@@ -248,6 +248,12 @@ REASONS = {
         "^C[+][+]$",
         "The C++ front takes the value of a point, and the rewrites that other results need read a body in Python.",
         "the nest in Python",
+    ),
+    "T": (
+        "-",
+        "^C[+][+] windows$",
+        "A `Window` of C++ has no time steps.",
+        "a field",
     ),
 }
 
@@ -344,6 +350,22 @@ CPP = {
         "reduce": "TaskNests.Pivots",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
         "strides+": "TaskNests.Pivots",
+    },
+    "step rows": {
+        "ranks": "Kinds.StepRows",
+        "lanes": "Kinds.StepRows",
+        "steps": "Kinds.StepRows",
+        "periodic": "Kinds.StepRowsInChains",
+        "strides": "Kinds.StepRows",
+        "affine": "Kinds.StepRows",
+        "back": "Kinds.StepRows",
+        "history": "Kinds.StepRows",
+        "reduce": "Kinds.StepRows",
+        "points": "Kinds.StepRowsInChains",
+        "until": "Kinds.StepRowsInChains",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Kinds.StepRows",
+        "back+": "Kinds.StepRows",
     },
     "several nests": {
         "ranks": "SeveralNests.InATimeStep",
