@@ -11,7 +11,7 @@ from tilewave.errors import ConfigError
 from tilewave.loops.distribute import Nested, Ordered, Repeated
 from tilewave.loops.nest_text import Writer, outside_names
 from tilewave.loops.reductions import Types
-from tilewave.loops.tree import Stays, extent_text, is_fixed
+from tilewave.loops.tree import Stays, extent_text, is_fixed, linear
 from tilewave.nest.nest import nest_from
 from tilewave.nests.call import reduce_functions
 from tilewave.nests.doors.bind import bind
@@ -268,7 +268,7 @@ class _Maker:
         least = self.least[bool(turns)]
         if any(each.is_exact for each in writer.joined):  # results do not depend on the number of ranks
             least = max(least, (LEAST_POINTS, LEAST_POINTS_OF_TURNS)[bool(turns)])
-        if (points := _points(writer)) < max(least, 1):
+        if (points := _points(writer, self.given)) < max(least, 1):
             raise _FewPoints(f"it has few points ({points})")
         text = writer.text()
         joined = {each.name for each in writer.joined}
@@ -282,7 +282,7 @@ class _FewPoints(Stays):
     """A nest is too small to run by itself."""
 
 
-def _points(writer):
+def _points(writer, given):
     """About how many points a nest has, at most."""
     ranges, points = {}, 1
     for loop in writer.loops:
@@ -296,7 +296,20 @@ def _points(writer):
         if not values:
             return 0
         ranges[loop.index] = (min(values[0], values[-1]), max(values[0], values[-1]))
-    return points
+    return points * _terms(writer, ranges, given)
+
+
+def _terms(writer, ranges, given):
+    """About how many terms the longest sum in the body has, at most; 1 without a sum."""
+    integers = {name: int(value) for name, value in given.items() if isinstance(value, abstract.Integral)}
+    known = {name: (value, value) for name, value in (integers | writer.numbers).items()} | ranges
+    most = 1
+    for node in (each for part in writer.nested.group.statements for each in ast.walk(part)):
+        if isinstance(node, ast.comprehension):
+            begin, end = (linear(each, known.__contains__) for each in [ast.Constant(0), *node.iter.args][-2:])
+            if begin is not None and end is not None:
+                most = max(most, _extreme(end, known, max) - _extreme(begin, known, min))
+    return most
 
 
 def _extreme(form, ranges, pick):

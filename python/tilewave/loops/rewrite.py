@@ -7,6 +7,7 @@ import types
 from dataclasses import dataclass
 
 from tilewave.errors import ConfigError
+from tilewave.loops.accumulated import accumulated
 from tilewave.loops.called import Called, joined
 from tilewave.loops.liveness import names_read, needs
 from tilewave.loops.swaps import swap_of
@@ -108,7 +109,7 @@ class Finder:
                 return new
         refusal = None
         try:
-            region = self._region(node)
+            region = self._region(node, live)
         except ConfigError as error:
             region, refusal = None, error
         del self.found[before:]
@@ -119,7 +120,7 @@ class Finder:
             plain = copy.copy(node)
             plain.body = swap.body
             with contextlib.suppress(ConfigError):
-                region = self._region(plain)
+                region = self._region(plain, live)
                 swap = swap if {*swap.after.values()} <= {*region.tables} else None
             region = region if swap else None
         if region is None:
@@ -129,8 +130,9 @@ class Finder:
         self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner, swap))
         return self._call(node, region, swap, new)
 
-    def _region(self, node):
-        return Region(self.source, self.function, [joined(node)], self.local_names)
+    def _region(self, node, live):
+        node = accumulated(joined(node), self.scope, self.local_names, live)
+        return Region(self.source, self.function, [node], self.local_names)
 
     def _python(self, node, live):
         new, again = copy.copy(node), live | needs([node])[0]
