@@ -45,7 +45,7 @@ void bind_chain_layout(nb::module_& m) {
             "__init__",
             [](ChainMember* at, std::string name, std::vector<std::string> arrays, std::vector<std::int32_t> memories,
                const SweepProblem& problem, const Plan& plan, const PlanRequest& fixed,
-               std::optional<std::int64_t> steps, nb::object prepared, double time_s) {
+               std::optional<std::int64_t> steps, bool in_step, nb::object prepared, double time_s) {
                 new (at) ChainMember{std::move(name),
                                      std::move(arrays),
                                      std::move(memories),
@@ -53,10 +53,11 @@ void bind_chain_layout(nb::module_& m) {
                                      plan,
                                      fixed,
                                      steps,
+                                     in_step,
                                      std::make_shared<PythonChainNest>(std::move(prepared), time_s)};
             },
             nb::kw_only(), "name"_a, "arrays"_a, "memories"_a, "problem"_a, "plan"_a, "fixed"_a, "steps"_a.none(),
-            "prepared"_a, "time_s"_a);
+            "in_step"_a, "prepared"_a, "time_s"_a);
     m.def(
         "choose_chain_layout",
         [](std::vector<ChainMember> members, int ranks, PathsOff paths_off, nb::object maker) {
@@ -168,7 +169,10 @@ void bind_bound(nb::module_& m) {
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
         .def(PROPERTIES(is_one))
         .def_prop_ro(
-            "in_turn", [](const ChainedSweep& c) { return c.fusion().points > 0 ? c.fusion().repetitions : 0; },
+            "in_turn", [](const ChainedSweep& c) { return c.fusion().rows > 0 ? c.fusion().repetitions : 0; },
             "Repetitions whose tiles take turns; 0: nests follow each other whole.")
+        .def_prop_ro(
+            "repetitions", [](const ChainedSweep& c) { return c.fusion().repetitions; },
+            "Of one block of the schedule.")
         .def_prop_ro("buffer_bytes", &ChainedSweep::buffer_bytes);
 }

@@ -13,10 +13,10 @@
 
 namespace {
 
-using Memories = std::vector<std::vector<std::int32_t>>;
+using Numbers = std::vector<std::vector<std::int32_t>>;
 
-std::vector<ChainPart> parts_of(const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,
-                                const Memories& memories) {
+std::vector<ChainPart> chain_parts(const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,
+                                   const Numbers& memories) {
     std::vector<ChainPart> parts;
     for (std::size_t i = 0; i < problems.size(); ++i) parts.push_back({problems[i], plans.at(i), memories.at(i)});
     return parts;
@@ -91,23 +91,35 @@ void bind_generate(nb::module_& m) {
     m.def("sweep_waves", &sweep_waves, "problem"_a, "plan"_a, "Waves of the whole sweep.");
     m.def(
         "chain",
-        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans, const Memories& memories,
-           int rank, int ranks,
-           std::int32_t tags) { return chain(parts_of(problems, plans, memories), rank, ranks, tags); },
+        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans, const Numbers& memories, int rank,
+           int ranks, std::int32_t tags) { return chain(chain_parts(problems, plans, memories), rank, ranks, {tags}); },
         "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "tags"_a = 1 << 20,
         "The part of one rank in several sweeps, one after another.");
     m.def(
         "fused_chain",
-        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans, const Memories& memories,
-           int rank, int ranks, std::int64_t points, std::int64_t repetitions) {
-            const std::vector<ChainPart> parts = parts_of(problems, plans, memories);
+        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans, const Numbers& memories, int rank,
+           int ranks, std::int64_t rows, std::int64_t repetitions, std::int64_t pieces) {
+            const std::vector<ChainPart> parts = chain_parts(problems, plans, memories);
             ChainFusion fusion = chain_fusion(parts);
-            if (points > 0) fusion.points = points;
+            if (rows > 0) fusion.rows = rows;
             if (repetitions > 0) fusion.repetitions = repetitions;
+            if (pieces > 0) fusion.pieces = pieces;
             return fused_chain(parts, rank, ranks, 1 << 20, fusion, fusion.repetitions);
         },
-        "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "points"_a = 0, "repetitions"_a = 0,
-        "The same with tiles in turn, in slices of so many points and over repetitions; 0: as chosen for the machine.");
+        "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "rows"_a = 0, "repetitions"_a = 0, "pieces"_a = 0,
+        "The same with tiles in turn, in slices of so many rows and over repetitions; 0: as chosen for the machine.");
+    m.def(
+        "chain_arrays",
+        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans, const Numbers& memories,
+           std::int64_t repetitions) {
+            const std::vector<ChainPart> parts = chain_parts(problems, plans, memories);
+            std::vector<std::tuple<std::size_t, int, bool>> all;
+            for (const ChainArray& each : chain_arrays(repeated_parts(parts, repetitions)))
+                all.emplace_back(each.part, each.array, each.all_buffers);
+            return all;
+        },
+        "problems"_a, "plans"_a, "memories"_a, "repetitions"_a,
+        "The arrays of such a schedule: (sweep, array, whether it is all time buffers as they lie) of each.");
     m.def("repeatable", &repeatable, "schedule"_a, "A block of all steps of one rank's schedule.");
     m.def(
         "append",

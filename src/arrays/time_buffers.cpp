@@ -47,41 +47,47 @@ void keep_unwritten(const SweepProblem& problem, int a, const TimeBuffers& buffe
 
 namespace {
 
-// keep_unwritten() and rotate_time_buffers() for the buffers of one element, with a stride of `stride` bytes.
-void rotate_element(std::byte* at, std::int64_t stride, std::int64_t count, std::size_t item, bool outside,
-                    std::int64_t steps) {
-    std::byte saved[most_time_buffers][most_item_bytes];
-    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(saved[k], at + k * stride, item);
-    for (std::int64_t k = std::max<std::int64_t>(count - steps, 1); outside && k <= count - 2; ++k)
-        std::memcpy(saved[k], saved[0], item);
-    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(at + floor_mod(steps + k, count) * stride, saved[k], item);
-    std::memcpy(at + floor_mod(steps - 1, count) * stride, saved[0], item);
+// Buffer k goes where buffer k + steps was, row by row.
+void turn_buffers(const RegionView& all, std::int64_t steps) {
+    const std::int64_t buffers = all.box.extent(0);
+    Box row = all.box, rows = all.box;
+    const int last = row.dims() - 1;
+    row.hi[0] = row.lo[0] + 1;
+    rows.hi[0] = rows.lo[0] + 1;
+    if (last > 0) rows.hi[last] = rows.lo[last] + 1;
+    for (int k = 1; k < last; ++k) row.hi[k] = row.lo[k] + 1;
+    const Index extent = row.hi - row.lo, packed = row_major_strides(row, all.item_bytes);
+    const std::int64_t bytes = row.points() * all.item_bytes;
+    std::vector<std::byte> saved(static_cast<std::size_t>(buffers * bytes));
+    Index at = rows.lo;
+    do {
+        std::byte* data = all.data;
+        for (int k = 1; k < at.n; ++k) data += (at[k] - rows.lo[k]) * all.stride_bytes[k];
+        for (std::int64_t k = 0; k < buffers; ++k)
+            copy_box(saved.data() + k * bytes, packed, data + k * all.stride_bytes[0], all.stride_bytes, extent,
+                     all.item_bytes);
+        for (std::int64_t k = 0; k < buffers; ++k)
+            copy_box(data + (k + steps) % buffers * all.stride_bytes[0], all.stride_bytes, saved.data() + k * bytes,
+                     packed, extent, all.item_bytes);
+    } while (next_point(at, rows));
 }
 
 }  // namespace
 
-TaskFunction rotation_task(const SweepProblem& problem, std::int64_t steps) {
-    return [space = image(problem.loops, problem.space), steps](const TaskCall& call) {
-        for (std::size_t i = 0; i < call.writes.size(); ++i) {
-            const RegionView &from = call.reads[i], &to = call.writes[i];
-            if (to.box.empty()) continue;
-            if (to.box.extent(0) == 1) {
-                copy_box(to.data, to.stride_bytes, from.data, from.stride_bytes, to.box.hi - to.box.lo, to.item_bytes);
-                continue;
+std::vector<TaskFunction> buffer_tasks(std::int32_t most) {
+    std::vector<TaskFunction> all;
+    for (std::int32_t steps = 0; steps <= most; ++steps)  // 0: carry_operation
+        all.push_back([steps](const TaskCall& call) {
+            for (std::size_t i = 0; i < call.writes.size(); ++i) {
+                const RegionView &from = call.reads[i], &to = call.writes[i];
+                if (to.box.extent(0) > 1)
+                    turn_buffers(to, steps);
+                else if (!to.box.empty())
+                    copy_box(to.data, to.stride_bytes, from.data, from.stride_bytes, to.box.hi - to.box.lo,
+                             to.item_bytes);
             }
-            Box elements = to.box, written = space;
-            elements.hi[0] = elements.lo[0] + 1;
-            written.lo[0] = elements.lo[0];
-            written.hi[0] = elements.hi[0];
-            Index at = elements.lo;
-            do {
-                std::byte* data = to.data;
-                for (int k = 1; k < at.n; ++k) data += (at[k] - elements.lo[k]) * to.stride_bytes[k];
-                rotate_element(data, to.stride_bytes[0], to.box.extent(0), static_cast<std::size_t>(to.item_bytes),
-                               !written.contains(at), steps);
-            } while (next_point(at, elements));
-        }
-    };
+        });
+    return all;
 }
 
 }  // namespace tilewave

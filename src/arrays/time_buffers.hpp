@@ -16,10 +16,6 @@ struct TimeBuffers {
     std::byte* of(std::int64_t before_last) const { return memory + floor_mod(before_last, count) * bytes; }
 };
 
-/// Limits of arrays whose buffers are rotated in a schedule: buffers, and bytes of an item.
-inline constexpr int most_time_buffers = 16;
-inline constexpr std::int64_t most_item_bytes = 16;
-
 /// Moves the time buffers from their places outside of a run to those of a run of `steps` steps, and copies the current
 /// one to where the first step's values will be, so that elements that no point writes keep their values.
 /// @pre buffers.count > 1, steps > 0
@@ -31,8 +27,8 @@ void rotate_time_buffers(const TimeBuffers& buffers, std::int64_t steps);
 void keep_unwritten(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& first_buffer,
                     const Box& held, std::int64_t steps);
 
-/// Both as one operation of a schedule, for rotated_arrays(problem) (src/generate/chain/chain.hpp): each region of a
-/// call is a box of buffers and elements.
-TaskFunction rotation_task(const SweepProblem& problem, std::int64_t steps);
+/// The operations of a chain's schedule (src/generate/chain/chain.hpp): carry_operation, and turns by up to `most`
+/// steps.
+std::vector<TaskFunction> buffer_tasks(std::int32_t most);
 
 }  // namespace tilewave

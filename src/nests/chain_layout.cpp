@@ -131,7 +131,7 @@ private:
     // Why nests that step in time can be no part of a schedule with others; empty where they can.
     std::string refused_in_time() const {
         std::map<std::int32_t, std::pair<std::size_t, int>> first;  // by memory: the nest, and its buffers
-        const auto earlier = [](int buffers) { return std::to_string(std::max(buffers - 2, 0)); };
+        const auto earlier = [](int buffers) { return std::max(buffers - 2, 0); };
         for (std::size_t n = 0; n < members_.size(); ++n) {
             const ChainMember& m = members_[n];
             if (!m.steps) continue;
@@ -142,11 +142,12 @@ private:
             if (*m.steps == 0) return m.name + " runs no time step";
             for (std::size_t a = 0; a < m.memories.size(); ++a) {
                 const int buffers = m.problem.arrays[a].time_buffers;
-                if (buffers == 0) continue;
+                if (buffers == 0 || (buffers == 1 && m.in_step)) continue;
                 const auto [other, others] = first.try_emplace(m.memories[a], n, buffers).first->second;
-                if (others != buffers)
+                if (earlier(others) != earlier(buffers))
                     return "nests " + std::to_string(other + 1) + " and " + std::to_string(n + 1) + " keep " +
-                           earlier(others) + " and " + earlier(buffers) + " earlier time steps of " + m.arrays[a];
+                           std::to_string(earlier(others)) + " and " + std::to_string(earlier(buffers)) +
+                           " earlier time steps of " + m.arrays[a];
             }
         }
         return "";

@@ -32,6 +32,7 @@ struct ChainMember {
     Plan plan;
     PlanRequest fixed = {};                  ///< choices of the user
     std::optional<std::int64_t> steps = {};  ///< of time; `problem` is of a block where they are more
+    bool in_step = false;                    ///< one buffer of a field is the time step that others have written
     std::shared_ptr<ChainNest> nest;         ///< one for members where the same nest stands with the same scalars
 };
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "nests/tuning.hpp"
 #include "schedule/repeat.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 
@@ -25,8 +27,6 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     for (std::size_t i = 0; i < sweeps_.size(); ++i) {
         const PreparedSweep& sweep = sweeps_[i]->sweep_;
         kernels_.push_back(sweeps_[i]->kernel_);
-        if (!rotated_arrays(sweep.problem_).empty())
-            operations_.push_back(rotation_task(sweep.problem_, sweep.problem_.space.extent(0)));
         // Equal blocks and halos in another order of memory: a field cannot lie in both.
         for (std::size_t j = 0; j < i; ++j)
             for (std::size_t a = 0; a < sweep.orders_.size(); ++a)
@@ -54,14 +54,10 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     }
     tags_ = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     fusion_ = chain_fusion(parts());
-    one_.once = made(1);
-    for (std::size_t i = 0; i < sweeps_.size(); ++i) {
-        const SweepProblem& p = sweeps_[i]->sweep_.problem_;
-        for (const NestArray& a : p.arrays)
-            if (a.time_buffers > 2 && (a.item_bytes > most_item_bytes || a.time_buffers > most_time_buffers))
-                throw ConfigError("chain: nest " + std::to_string(i + 1) + " keeps " + std::to_string(a.time_buffers) +
-                                  " time steps; allowed: " + std::to_string(most_time_buffers));
-    }
+    std::int32_t most = 0;
+    for (const auto& [number, memory] : timed_memories(parts())) most = std::max(most, memory.buffers - 1);
+    operations_ = buffer_tasks(most);
+    block_of(1);
 }
 
 void ChainedSweep::leave_out_reductions(std::size_t sweep, Kernel kernel) {
@@ -82,18 +78,29 @@ Schedule ChainedSweep::made(std::int64_t repetitions) const {
     return s;
 }
 
-RunBlocks ChainedSweep::blocks(Block& block, std::int64_t repetitions, std::int64_t times) {
-    if (!block.once) block.once = made(repetitions);
+ChainedSweep::Block& ChainedSweep::block_of(std::int64_t repetitions) {
+    if (const auto found = blocks_.find(repetitions); found != blocks_.end()) return found->second;
+    Schedule once = made(repetitions);
+    std::vector<ChainArray> arrays = chain_arrays(repeated_parts(parts(), repetitions));
+    Block& block = blocks_[repetitions];
+    block.once = std::move(once);
+    block.arrays = std::move(arrays);
+    return block;
+}
+
+ChainedSweep::BlockRuns ChainedSweep::runs_of(std::int64_t repetitions, std::int64_t times) {
+    Block& block = block_of(repetitions);
     if (!block.run_once) block.run_once.emplace(*block.once);
-    RunBlocks blocks{&*block.run_once};
-    blocks.whole = times;
-    blocks.steps = in_steps_ ? repetitions : 0;
-    blocks.last_reduced = true;
-    if (times == 1) return blocks;
-    if (!block.run_repeated) block.run_repeated.emplace(block.repeated.emplace(repeatable(*block.once)));
-    blocks.repeated = &*block.run_repeated;
-    blocks.most_repetitions = tuning::most_repetitions_together / repetitions;
-    return blocks;
+    RunBlocks runs{&*block.run_once};
+    runs.whole = times;
+    runs.steps = in_steps_ ? repetitions : 0;
+    runs.last_reduced = true;
+    if (times > 1) {
+        if (!block.run_repeated) block.run_repeated.emplace(block.repeated.emplace(repeatable(*block.once)));
+        runs.repeated = &*block.run_repeated;
+        runs.most_repetitions = std::max<std::int64_t>(tuning::most_repetitions_together / repetitions, 1);
+    }
+    return {&block, runs};
 }
 
 ExecuteOptions ChainedSweep::options() const {
@@ -103,7 +110,7 @@ ExecuteOptions ChainedSweep::options() const {
         options.crowded = options.crowded || of_sweep.crowded;
         options.poll_period_s = std::min(options.poll_period_s, of_sweep.poll_period_s);
     }
-    options.crowded = options.crowded || static_cast<int>(one_.once->lanes.size()) > context_.threads();
+    options.crowded = options.crowded || static_cast<int>(blocks_.at(1).once->lanes.size()) > context_.threads();
     return options;
 }
 
@@ -123,60 +130,105 @@ void ChainedSweep::place_arrays(CollectiveRun& run) {
         others_may |= again;
     }
     bindings_.clear();
-    for (const BoundSweep* const sweep : sweeps_) {
-        bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());
-        for (const int a : rotated_arrays(sweep->sweep_.problem_))
-            if (!run.lacks()) bindings_.push_back(sweep->bindings_[a]);
-    }
+    for (const BoundSweep* const sweep : sweeps_) bindings_.push_back(sweep->bindings_);
     run.arrays_are_ready(moved, others_may);
 }
 
-ChainedSweep::Repetitions ChainedSweep::blocks_for(std::int64_t times) {
+// Arrays where a block has them: of timed memories in the buffers of its steps.
+std::vector<Binding> ChainedSweep::bindings_of(const Block& block) const {
+    std::vector<Binding> all;
+    for (std::size_t i = 0; i < block.arrays.size(); ++i) {
+        const std::size_t k = block.arrays[i].part % sweeps_.size();
+        const auto a = static_cast<std::size_t>(block.arrays[i].array);
+        const Array& array = block.once->arrays[i];
+        const View& view = array.view;
+        Binding& binding = all.emplace_back(bindings_[k][a]);
+        if (view.buffers <= 1) continue;
+        const BoundSweep::Operand& operand = sweeps_[k]->operands_[a];
+        if (const std::int64_t by = view.rows[0][0]; by < 0)
+            binding.first_time_buffer =
+                static_cast<int>(floor_mod(view.shift[0] + by * array.storage.lo[0], view.buffers));
+        else
+            binding.data += view.shift[0] * operand.order.items * array.item_bytes;
+    }
+    return all;
+}
+
+// Gives elements that no point writes one value in all buffers that a run of so many repetitions takes, where these are
+// not carried from step to step.
+void ChainedSweep::keep_unwritten(std::int64_t times) {
+    std::set<std::int32_t> seen;
+    const std::map<std::int32_t, TimedMemory> timed = timed_memories(parts());
+    for (std::size_t k = 0; k < sweeps_.size(); ++k)
+        for (std::size_t a = 0; a < memories_[k].size(); ++a) {
+            const BoundSweep& sweep = *sweeps_[k];
+            const SweepProblem& problem = sweep.sweep_.problem_;
+            const int array = static_cast<int>(a);
+            if (!problem.written(array) || !timed.contains(memories_[k][a])) continue;
+            const TimedMemory& memory = timed.at(memories_[k][a]);
+            if (memory.carried || memory.buffers < 2 || !seen.insert(memories_[k][a]).second) continue;
+            const BoundSweep::Operand& o = sweep.operands_[a];
+            const Box all = held(problem, sweep.sweep_.plan_, array, context_.rank());
+            const std::int64_t item = problem.arrays[a].item_bytes;
+            for (const Box& part : unwritten(problem, array, all)) {
+                std::byte* from = o.own.data;
+                for (int d = 0; d < part.dims(); ++d) from += (part.lo[d] - all.lo[d]) * o.own.stride_bytes[d];
+                for (std::int64_t back = std::max<std::int64_t>(memory.buffers - memory.steps * times, 1);
+                     back < memory.buffers; ++back)
+                    copy_box(from + back * o.order.items * item, o.own.stride_bytes, from, o.own.stride_bytes,
+                             part.hi - part.lo, item);
+            }
+        }
+}
+
+// What is left of whole blocks comes first: after it time buffers are where whole blocks begin and end.
+std::vector<ChainedSweep::BlockRuns> ChainedSweep::blocks_for(std::int64_t times) {
     if (times < 1) throw ConfigError("chain: " + std::to_string(times) + " repetitions; allowed: 1 or more");
-    Repetitions of;
-    if (!one_.once) return of;
-    const std::int64_t together = times < fusion_.repetitions ? 1 : fusion_.repetitions;
-    if (together > 1) of.whole = blocks(several_, together, times / together);
-    if (together == 1 || times % together > 0) of.left = blocks(one_, 1, times % together + (together == 1) * times);
-    return of;
+    std::vector<BlockRuns> all;
+    if (!is_one()) return all;
+    const std::int64_t together = fusion_.repetitions, whole = times / together, left = times % together;
+    if (left > 0) all.push_back(fusion_.cycle > 1 ? runs_of(left, 1) : runs_of(1, left));
+    if (whole > 0) all.push_back(runs_of(together, whole));
+    return all;
 }
 
 BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                            std::span<const std::uintptr_t> env, std::int64_t first_step,
                            std::span<const std::vector<StepPoints>> points) {
     const double begun = now_s();
-    Repetitions of;
+    std::vector<BlockRuns> blocks;
     const auto make = [&] {
         if (env.size() != sweeps_.size())
             throw ConfigError("chain: " + std::to_string(env.size()) + " environments were given for " +
                               std::to_string(sweeps_.size()) + " sweeps; allowed: one for each");
-        of = blocks_for(times);
+        blocks = blocks_for(times);
     };
     if (said)
         agree_after(context_, said, make);
     else
         make();
-    auto& [whole, left] = of;
     for (std::size_t i = 0; i < env.size(); ++i) {
         kernels_[i].env = reinterpret_cast<const void*>(env[i]);
         if (kernels_[i].unreduced) kernels_[i].unreduced->env = kernels_[i].env;
     }
-    if (!one_.once) return run_in_turn(times, {0, now_s() - begun}, first_step, points);
+    if (!is_one()) return run_in_turn(times, {0, now_s() - begun}, first_step, points);
     BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;
     std::vector<StepVisitor> visitors = this->visitors(points);
-    if (whole.block) add(ran, whole, several_, {0, now_s() - begun}, {first_step, visitors});
-    first_step += whole.whole * whole.steps;
-    if (left.block && !ran.interrupted)
-        add(ran, left, one_, {0, ran.call_s > 0 ? 0 : now_s() - begun}, {first_step, visitors});
+    for (const BlockRuns& of : blocks) {
+        if (ran.interrupted) break;
+        const bool first = &of == &blocks.front();
+        add(ran, of, {0, first ? now_s() - begun : 0}, {first_step, first ? times : 0, visitors});
+        first_step += of.runs.whole * of.runs.steps;
+    }
     return ran;
 }
 
 std::int64_t ChainedSweep::buffer_bytes() const {
-    std::int64_t most = one_.once ? one_.once->buffer_bytes() : 0;
+    std::int64_t most = is_one() ? blocks_.at(1).once->buffer_bytes() : 0;
     for (BoundSweep* const sweep : sweeps_)
-        if (!one_.once) most = std::max(most, sweep->buffer_bytes({}));
+        if (!is_one()) most = std::max(most, sweep->buffer_bytes({}));
     return most;
 }
 
@@ -245,14 +297,18 @@ std::vector<StepVisitor> ChainedSweep::visitors(std::span<const std::vector<Step
     return all;
 }
 
-// One more run of a block, after those that `all` is the sum of.
-void ChainedSweep::add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before,
-                       const OfSteps& of) {
+// Some runs of a block, after those that `all` is the sum of.
+void ChainedSweep::add(BoundRun& all, const BlockRuns& runs, const CallTimes& before, const OfSteps& of) {
+    const Block& block = *runs.block;
+    const RunBlocks& blocks = runs.runs;
     CollectiveRun run(context_, blocks.meetings(), before);
     place_arrays(run);
     std::vector<Binding> bindings;
-    while (bindings.size() < block.once->arrays.size())
-        bindings.insert(bindings.end(), bindings_.begin(), bindings_.end());
+    if (!run.lacks())
+        run.obtain([&] {
+            if (of.all > 0) keep_unwritten(of.all);
+            bindings = bindings_of(block);
+        });
     ExecuteOptions options = this->options();
     options.first_time = of.first;
     options.time_of_repetition = blocks.steps;

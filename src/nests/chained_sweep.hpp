@@ -1,5 +1,6 @@
 // Bound sweeps that run as one schedule, again and again.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@ public:
     /// @pre as chain(); every array lies where its sweep wants it (ConfigError)
     ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories,
                  bool in_steps = false, std::vector<ChainTurn> turns = {}, std::vector<StepRow> rows = {});
+    ChainedSweep(const ChainedSweep&) = delete;
 
     /// Makes what run() needs for so many repetitions; local.
     /// @pre times >= 1 (ConfigError)
@@ -43,34 +45,39 @@ public:
     /// Whether a repetition is one schedule. Where a sweep has tasks, a rolling window or fields that are whole on each
     /// rank, or turns are given, each turn has one: a rank begins it when it has ended the one before, with no word to
     /// other ranks.
-    bool is_one() const { return static_cast<bool>(one_.once); }
+    bool is_one() const { return !blocks_.empty(); }
     std::int64_t buffer_bytes() const;
 
 private:
-    // A schedule of some repetitions, as one that is run once and as one that repeats; made when it is first asked for.
+    // A schedule of some repetitions, as one that is run once and as one that repeats.
     struct Block {
-        std::optional<Schedule> once, repeated;
-        std::optional<CachedExecution> run_once, run_repeated;
+        std::vector<ChainArray> arrays = {};
+        std::optional<Schedule> once = {}, repeated = {};
+        std::optional<CachedExecution> run_once = {}, run_repeated = {};
+    };
+    // Runs of a block.
+    struct BlockRuns {
+        Block* block = nullptr;
+        RunBlocks runs = {};
     };
 
     void place_arrays(CollectiveRun& run);
+    std::vector<Binding> bindings_of(const Block& block) const;
+    void keep_unwritten(std::int64_t times);
     ExecuteOptions options() const;
     std::vector<ChainPart> parts() const;
-    // Repetitions of blocks that take turns, and those left.
-    struct Repetitions {
-        RunBlocks whole, left;
-    };
-    Repetitions blocks_for(std::int64_t times);
-    RunBlocks blocks(Block& block, std::int64_t repetitions, std::int64_t times);
+    std::vector<BlockRuns> blocks_for(std::int64_t times);
+    Block& block_of(std::int64_t repetitions);
+    BlockRuns runs_of(std::int64_t repetitions, std::int64_t times);
     BoundRun run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step,
                          std::span<const std::vector<StepPoints>> points);
     Schedule made(std::int64_t repetitions) const;
     std::vector<StepVisitor> visitors(std::span<const std::vector<StepPoints>> points);
     struct OfSteps {
-        std::int64_t first;
+        std::int64_t first, all;
         std::span<const StepVisitor> visitors;
     };
-    void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before, const OfSteps& of);
+    void add(BoundRun& all, const BlockRuns& runs, const CallTimes& before, const OfSteps& of);
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;
@@ -78,10 +85,10 @@ private:
     bool in_steps_;
     ChainFusion fusion_;
     std::int32_t tags_;
-    Block one_, several_;  // of a repetition, and of as many as take turns
+    std::map<std::int64_t, Block> blocks_;  // by repetitions
     std::vector<Kernel> kernels_;
-    std::vector<TaskFunction> operations_;  // of the sweeps with arrays that keep several time steps
-    std::vector<Binding> bindings_;
+    std::vector<TaskFunction> operations_;        // buffer_tasks
+    std::vector<std::vector<Binding>> bindings_;  // by sweep; timed memories at their first buffer
     std::int64_t points_ = 0, waves_ = 0;
     BoundSweep::Fields written_;  // by some sweep
     std::vector<ChainTurn> turns_;

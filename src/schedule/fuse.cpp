@@ -1,7 +1,9 @@
 #include "schedule/fuse.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -39,11 +41,18 @@ int nests_of(const Schedule& s, const std::vector<Step>& lane) {
 // One lane. `others`: what other lanes touch.
 class Fuser {
 public:
-    Fuser(Schedule& s, std::size_t lane, std::int64_t points, const std::vector<Touch>& others)
-        : s_(s), lane_(s.lanes[lane]), points_(points), others_(others) {}
+    Fuser(Schedule& s, std::size_t lane, std::int64_t rows, const std::vector<Touch>& others)
+        : s_(s), lane_(s.lanes[lane]), rows_(rows), others_(others) {}
 
     void run() {
         if (nests_of(s_, lane_) < 2) return;
+        std::iota(first_loop_.begin(), first_loop_.end(), 0);
+        for (const Work& work : s_.works)
+            if (const NestWork* nest = work.nest()) {
+                int& first = first_loop_[nest->space.dims()];
+                for (int k = 0; k < first; ++k)
+                    if (nest->space.extent(k) > 1) first = k;
+            }
         list_items();
         find_order();
         mark_urgent();
@@ -70,13 +79,11 @@ private:
         };
         const Tile whole = s_.tiles[step.item];
         const NestWork* nest = s_.works[whole.work].nest();
-        int along = 0;
-        while (along < whole.box.dims() && whole.box.extent(along) == 1) ++along;
+        const int along = nest ? first_loop_[nest->space.dims()] : 0;
         bool plain = nest && along + 1 < whole.box.dims() && !whole.box.empty() && nest->window.along < 0;
         for (int k = 0; plain && k < nest->order.n; ++k) plain = nest->order.keeps(k) && nest->order.row[k][k] == 1;
         if (!plain) return add(step.item);
-        const std::int64_t rows = whole.box.extent(along), row = whole.box.points() / rows,
-                           slices = ceil_div(rows, std::max<std::int64_t>(points_ / row, 1));
+        const std::int64_t rows = whole.box.extent(along), slices = ceil_div(rows, rows_);
         for (std::int64_t i = 0; i < slices; ++i) {
             Tile slice = whole;
             slice.slice = whole.slice + static_cast<std::int32_t>(i);
@@ -92,7 +99,9 @@ private:
         std::int32_t work = -1;
         for (const Step& step : lane_) {
             const bool compute = step.op == Op::compute;
-            const std::int32_t now = compute ? s_.tiles[step.item].work : -1;
+            // Tasks one behind the other are one group, as the tiles of a nest are.
+            const bool task = compute && !s_.works[s_.tiles[step.item].work].nest();
+            const std::int32_t now = task ? -2 : compute ? s_.tiles[step.item].work : -1;
             if (!compute || now != work) groups_.emplace_back();
             work = now;
             if (compute) {
@@ -245,7 +254,8 @@ private:
 
     Schedule& s_;
     std::vector<Step>& lane_;
-    std::int64_t points_;
+    std::int64_t rows_;
+    std::array<int, max_dims + 1> first_loop_{};  // by loops of a nest: the first that some nest goes through
     const std::vector<Touch>& others_;
     std::vector<Item> items_;
     std::vector<std::vector<std::int32_t>> groups_;  // of tiles of one nest in turn, or of one other step: those left
@@ -257,7 +267,7 @@ private:
 
 }  // namespace
 
-Schedule fused(Schedule schedule, std::int64_t points) {
+Schedule fused(Schedule schedule, std::int64_t rows) {
     const std::size_t lanes = schedule.lanes.size();
     std::vector<std::vector<Touch>> others(lanes);  // by lane, before tiles are cut
     for (std::size_t l = 0; l < lanes; ++l)
@@ -268,7 +278,7 @@ Schedule fused(Schedule schedule, std::int64_t points) {
                 for (std::size_t other = 0; other < lanes; ++other)
                     if (other != l) others[other].push_back(t);
         }
-    for (std::size_t l = 0; l < lanes && schedule.repeated.empty(); ++l) Fuser(schedule, l, points, others[l]).run();
+    for (std::size_t l = 0; l < lanes && schedule.repeated.empty(); ++l) Fuser(schedule, l, rows, others[l]).run();
     return schedule;
 }
 

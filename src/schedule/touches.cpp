@@ -22,8 +22,12 @@ Box in_memory(const Array& a, const Box& box) {
             ++to.hi[d];
         }
     }
-    // Any time may share memory with any other.
-    if (a.time_buffers > 0 || view.buffers > 0) {
+    const std::int64_t times = to.extent(0);
+    if (view.buffers > 0 && !view.rows.empty()) {  // a box of buffers: all where it would be two
+        to.lo[0] = floor_mod(to.lo[0], view.buffers);
+        to.hi[0] = to.lo[0] + times;
+        if (to.hi[0] > view.buffers) to.lo[0] = 0, to.hi[0] = view.buffers;
+    } else if (a.time_buffers > 0 || view.buffers > 0) {  // any time may share memory with any other
         to.lo[0] = 0;
         to.hi[0] = 1;
     }

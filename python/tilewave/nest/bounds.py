@@ -454,6 +454,9 @@ class Loops:
     inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points
     inner_points: int = 1  # of these loops
     others: frozenset[str] = frozenset()  # arrays that other nests of the time step write
+    #: Of arrays that another nest has written in the time step those that are changed in place: their run makes no
+    #: other time step.
+    within: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if isinstance(self.periodic, list):  # hashable, where it is what it should be
@@ -471,5 +474,6 @@ class Loops:
             repr(self.periodic),
             self.stepwise,
             tuple(sorted(self.visited)),
+            tuple(sorted(self.within)),
             *sorted(self.again),
         )

@@ -122,23 +122,30 @@ def schedule_of(ready, ranks):
 
 
 def schedule_of_chain(chain, ranks):
-    """The schedule of nests that run as one, of all ranks, as a block that is repeated; local."""
+    """The schedule of nests that run as one, of all ranks, as a block that is repeated; local. The block is that of a
+    run of many repetitions.
+    """
     problems, plans = zip(*((ready.sweep.problem, ready.sweep.plan) for ready in chain.readies), strict=True)
+    count = chain.in_block
     cores = {
-        rank: _core.repeatable(_core.fused_chain(problems, plans, chain.memories, rank, ranks, repetitions=1))
+        rank: _core.repeatable(_core.fused_chain(problems, plans, chain.memories, rank, ranks, repetitions=count))
         for rank in range(ranks)
     }
-    arrays, functions = [], []
-    for k, ready in enumerate(chain.readies):
-        names = [(f"{view.array} of nest {k + 1}", None, ready.dtypes[view.array]) for view in ready.problem.nest.views]
-        turned = [n for n, count in zip(names, ready.sweep.problem.time_buffers, strict=True) if count > 1]
-        arrays += names + [(f"all buffers of {name}", *rest) for name, *rest in turned]
-        if turned:
-            functions.append(f"turn buffers of nest {k + 1}")
-    rates = [ready.rate.rate if ready.rate else _core.KernelRate() for ready in chain.readies]
-    return Schedule(
-        cores, arrays, functions, rates=(rates, []), note=f"{len(chain.readies)} nests, one after another in each lane"
+    arrays, parts = [], len(chain.readies)
+    for part, array, buffers in _core.chain_arrays(problems, plans, chain.memories, count):
+        ready = chain.readies[part % parts]
+        name = ready.problem.nest.views[array].array
+        place = f"{name} of nest {part % parts + 1}" + (f" in repetition {part // parts + 1}" if count > 1 else "")
+        arrays.append((f"all buffers of {place}" if buffers else place, None, ready.dtypes[name]))
+    most = max(buffers for problem in problems for buffers in problem.time_buffers)
+    functions = (
+        ["carry elements to the next step", *(f"turn buffers by {k}" for k in range(1, most))] if most > 1 else []
     )
+    rates = [ready.rate.rate if ready.rate else _core.KernelRate() for ready in chain.readies]
+    note = f"{parts} nests, one after another in each lane"
+    if count > 1:
+        note = f"{parts} nests in {count} repetitions" + (", slices of which take turns" if chain.in_turn else "")
+    return Schedule(cores, arrays, functions, rates=(rates, []), note=note)
 
 
 def check(schedule: Schedule) -> str | None:

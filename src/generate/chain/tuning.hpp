@@ -14,6 +14,11 @@ inline constexpr std::int64_t least_fused_bytes = std::int64_t{8} << 20;
 inline constexpr std::int64_t slices_in_turn = 4;
 /// Points of a slice, at least, and repetitions, at most.
 inline constexpr std::int64_t least_slice_points = 1 << 10, most_repetitions_fused = 8;
+/// A nest is narrow beside another that has so many times its points: it need not have the same lanes to take turns.
+inline constexpr std::int64_t narrow = 8;
+/// Repetitions after which time buffers are where they were, at most: of arrays with 3 and 4. Where it takes more, they
+/// are turned in each repetition.
+inline constexpr std::int64_t most_cycle = 12;
 /// Slices of a rank's schedule, at most: it is made in 0.1 s.
 inline constexpr std::int64_t most_slices = 1 << 13;
 

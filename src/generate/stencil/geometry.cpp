@@ -283,7 +283,8 @@ std::vector<StencilPiece> StencilGeometry::initial(int a, int source, int target
     for (const Access& p : problem_.accesses) {
         if (p.array != a) continue;
         Box box = kind.elements(points.shifted(problem_.offset(p)));
-        if (n.time_buffers > 0) {  // elements that no point computes have their value in all buffers
+        // Elements that no point computes have their value in all buffers that later steps read.
+        if (n.time_buffers > 0 && problem_.space.extent(0) > 1) {
             box.lo[0] = owned.lo[0];
             box.hi[0] = owned.hi[0];
         }

@@ -216,7 +216,7 @@ def apart_of(dice, shape, arrays, grid, periodic):
 
 
 def fused_chains(seed, made=None):
-    """(problems, plans, memories, ranks, points of a slice, repetitions), some nests with dependences among them."""
+    """(problems, plans, memories, ranks, rows of a slice, repetitions), some nests with dependences among them."""
     dice = random.Random(f"fused {seed}")
     shape, ranks = (dice.randint(8, 16), dice.randint(7, 12)), dice.choice([1, 2, 3, 4])
     grid = dice.choice([(ranks, 1), (ranks, 1), (1, ranks)])
@@ -230,19 +230,86 @@ def fused_chains(seed, made=None):
         else:
             problem, plan = apart_of(dice, shape, arrays, grid, periodic)
         plan.mapping_dim = 1 if grid[0] > 1 or ranks == 1 and lanes[0] > 1 else 0
-        plan.factors = tuple(1 if k == plan.mapping_dim else lanes[k] for k in range(2))
+        own = dice.choice([lanes, lanes, lanes, (1, 1)])
+        plan.factors = tuple(1 if k == plan.mapping_dim else own[k] for k in range(2))
         problems.append(problem)
         plans.append(plan)
         memories.append(arrays)
-    return problems, plans, memories, ranks, dice.randint(1, 40), dice.randint(1, 4)
+    return problems, plans, memories, ranks, dice.randint(1, 5), dice.randint(1, 4)
+
+
+def step_of(dice, shape, arrays, grid, periodic):
+    """A time step over `arrays` (numbers of memories): it writes the first, of which it reads several steps before."""
+    buffers = dice.choice([1, 2, 2, 3, 3, 4])
+    reads = [(0, (0, *dice.choice(OFFSETS))) for _ in range(2 * (buffers > 1))]
+    reads += [(0, (1 - back, 0, 0)) for back in range(1, buffers)] or [(0, (0, 0, 0))]
+    reads += [(a, (0, *dice.choice(OFFSETS))) for a in range(1, len(arrays)) for _ in range(dice.randint(1, 2))]
+    low = tuple(0 if periodic[k] else max([0, *(-o[k + 1] for _, o in reads)]) for k in range(2))
+    high = tuple(shape[k] - (0 if periodic[k] else max([0, *(o[k + 1] for _, o in reads)])) for k in range(2))
+    others = [(8, False, shape, (1, 2), 0, False) for _ in arrays[1:]]
+    problem = _core.SweepProblem(
+        (1, *shape),
+        ((0, *low), (1, *high)),
+        [(8, False, shape, (1, 2), buffers, False), *others],
+        [(0, (1, 0, 0), True, False)] + [(a, o, False, False) for a, o in reads],
+        [],
+        [False] * 3,
+        False,
+        (0, *map(int, periodic)),
+    )
+    for a in range(len(arrays)):
+        problem.widen(a, (2, 2), (2, 2), tuple(map(int, periodic)) if any(periodic) else ())
+    plan = _core.Plan()
+    plan.grid, plan.mapping_dim, plan.factors, plan.lookahead = (1, *grid), 1 if grid[0] > 1 else 0, (1, 1, 1), 1
+    plan.tile = (1, *(max((b - a) // g - 3 * (g > 1), 1) for a, b, g in zip(low, high, grid, strict=True)))
+    plan.generator = "stencil"
+    return problem, plan
+
+
+def chains_in_time(seed):
+    """As fused_chains(), of time steps."""
+    dice = random.Random(f"in time {seed}")
+    shape, ranks = (dice.randint(10, 16), dice.randint(9, 12)), dice.choice([1, 2, 3, 4, 5])
+    grid = dice.choice([(ranks, 1), (1, ranks)])
+    periodic = (dice.random() < 0.3, dice.random() < 0.3)
+    lanes = dice.choice([(1, 1), (1, 1), (2, 1), (1, 2), (2, 2)])
+    problems, plans, memories = [], [], []
+    for _ in range(dice.randint(1, 3)):
+        arrays = dice.sample(range(3), dice.randint(1, 3))
+        problem, plan = step_of(dice, shape, arrays, grid, periodic)
+        plan.mapping_dim = 0
+        plan.factors = (1, *dice.choice([lanes, lanes, (1, 1)]))
+        problems.append(problem)
+        plans.append(plan)
+        memories.append(arrays)
+    return problems, plans, memories, ranks, dice.randint(1, 5), dice.randint(1, 7)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_time_steps_with_buffers_in_turn_are_proved(seed):
+    problems, plans, memories, ranks, rows, repetitions = chains_in_time(seed)
+    pieces = 1 + seed % 3
+    try:
+        schedules = [
+            _core.fused_chain(problems, plans, memories, rank, ranks, rows, repetitions, pieces)
+            for rank in range(ranks)
+        ]
+    except ConfigError as error:
+        assert "tile" in str(error) or "grid" in str(error) or "halo" in str(error) or "thin" in str(error), error
+        pytest.skip(str(error))
+    assert _core.check(schedules) is None, f"seed {seed}: {_core.check(schedules)}"
+    block = [_core.repeatable(s) for s in schedules]
+    assert _core.check(block) is None, f"seed {seed}: {_core.check(block)}"
+    arrays = _core.chain_arrays(problems, plans, memories, repetitions)
+    assert len(arrays) == len(schedules[0].arrays)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_nests_that_take_turns_are_proved(seed):
-    problems, plans, memories, ranks, points, repetitions = fused_chains(seed)
+    problems, plans, memories, ranks, rows, repetitions = fused_chains(seed)
     try:
         schedules = [
-            _core.fused_chain(problems, plans, memories, rank, ranks, points, repetitions) for rank in range(ranks)
+            _core.fused_chain(problems, plans, memories, rank, ranks, rows, repetitions) for rank in range(ranks)
         ]
     except ConfigError as error:
         assert "tile" in str(error) or "grid" in str(error), error
@@ -264,7 +331,7 @@ def test_nests_take_turns():
     dice = random.Random(7)
     problem, plan = apart_of(dice, (40, 10), [0, 1], (1, 1), (False, False))
     other, other_plan = apart_of(dice, (40, 10), [1, 0], (1, 1), (False, False))
-    made = _core.fused_chain([problem, other], [plan, other_plan], [[0, 1], [1, 0]], 0, 1, 40, 2)
+    made = _core.fused_chain([problem, other], [plan, other_plan], [[0, 1], [1, 0]], 0, 1, 4, 2)
     works = [made.tiles[step.item].work for step in made.lanes[0] if step.op == "compute"]
     assert set(works) == {0, 1, 2, 3} and works != sorted(works)
     assert works.index(3) < len(works) - works[::-1].index(0)

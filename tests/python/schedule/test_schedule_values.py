@@ -389,8 +389,9 @@ def test_of_a_chain(tmp_path):
     assert tw.Schedule.load(tmp_path / "chain.json") == s
     u = tw.field((64,), "f8")
     s = tw.schedule(tw.chain([tw.bind(heat, u=u, steps=3)]))
-    assert tw.check(s) is None and s.arrays == ("u of nest 1", "all buffers of u of nest 1")
-    assert s.functions == ("turn buffers of nest 1",) and tw.predict(s, times=5).time_s > 0
+    assert tw.check(s) is None and s.arrays == ("u of nest 1 in repetition 1", "u of nest 1 in repetition 2")
+    assert s.functions == ("carry elements to the next step", "turn buffers by 1")
+    assert tw.predict(s, times=5).time_s > 0
     s.save(tmp_path / "steps.json")
     assert tw.Schedule.load(tmp_path / "steps.json") == s
     apart = tw.chain([tw.bind(heat, u=u, steps=0)])

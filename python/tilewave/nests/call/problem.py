@@ -73,7 +73,7 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
     """
     if len(nest.indices) > MOST_LOOPS:
         raise ConfigError(f"nest {nest.name!r} has {len(nest.indices)} loop indices; allowed: up to {MOST_LOOPS}")
-    over, steps, again = loops.over, loops.steps, loops.again
+    over, steps = loops.over, loops.steps
     in_time, shapes = _times_and_shapes(nest, arrays, steps)
     periodic = read_periodic(nest, loops.periodic, steps is not None)
     box = box_of_loops(nest, arrays, steps, periodic)
@@ -102,7 +102,7 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         may_gather=all(name in nest.axes for name in nest.written),
         paths_off=off,
     )
-    _add_arrays(states, nest, spread, arrays, shapes, in_time, again)
+    _add_arrays(states, nest, spread, arrays, shapes, in_time, loops)
     _add_places(states, nest, in_time, (reduced or nest)._unwritten)
     core = states.problem(bool(sequential))
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
@@ -275,29 +275,29 @@ def _why_sequential(nest, in_time):
     return ""
 
 
-def _add_arrays(loops, nest, spread, arrays, shapes, in_time, again):
-    """Tell the core's nest `loops` of the arrays, one for each view."""
+def _add_arrays(states, nest, spread, arrays, shapes, in_time, loops):
+    """Tell the core's nest `states` of the arrays, one for each view."""
     position = {name: k for k, name in enumerate(nest.indices)}
     parts = {}
     for number, view in enumerate(nest.views):
         value = arrays[view.array]
         here = view.last(len(shapes[view.array]))
         is_field = isinstance(value, Field)
-        loops.add_array(
+        states.add_array(
             item_bytes=value.dtype.itemsize,
             shape=here.shape(shapes[view.array]),
             axes=tuple(position[name] for name in here.indices),
             whole=view not in spread,
             in_time=view.array in in_time,
-            joined=view.array in again,
-            history=value.history if is_field else 0,
+            joined=view.array in loops.again,
+            history=value.history if is_field and view.array not in loops.within else 0,
             window=is_field and value.keep == "window",
             cuts=value._cuts or [] if is_field else [],
         )
         if view.scaled and view in spread:
             scale, residue = zip(*here.phases, strict=True)
             first = parts.setdefault(view.array, number) if is_field else -1
-            loops.part(scale=scale, residue=residue, field_shape=value.shape if is_field else (), field=first)
+            states.part(scale=scale, residue=residue, field_shape=value.shape if is_field else (), field=first)
 
 
 def _add_places(loops, nest, in_time, never_written):

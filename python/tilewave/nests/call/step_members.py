@@ -197,7 +197,12 @@ def parts_of(nests, context, loops, arguments, reduce):
         again = frozenset(name for name in nest.written if name in (written & in_time) - nest.rows.keys())
         check_backwards(nest, given, own, reduced)
         others = frozenset(name for other, *_ in changed if other is not nest for name in other.written)
-        own = dataclasses.replace(own, steps=min(int(loops.steps), 1), again=again, others=others)
+        # Where the time step at hand is all that it reads and writes, nothing of it is kept.
+        current = [place.offsets[0] == 1 for place in nest.places if place.array in nest.written]
+        within = again if again == {*nest.written} and all(current) else frozenset()
+        own = dataclasses.replace(
+            own, steps=min(int(loops.steps), 1), again=again - within, others=others, within=within
+        )
         parts.append(Part(nest, own, arguments_of, reduced))
         written |= set(nest.written)
     return parts

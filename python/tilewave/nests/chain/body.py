@@ -90,6 +90,11 @@ class OneSchedule:
         """Repetitions whose tiles take turns; 0: nests follow each other whole."""
         return self._core.in_turn
 
+    @property
+    def in_block(self):
+        """Repetitions of the block that long runs repeat."""
+        return self._core.repetitions
+
     def prepare(self, times):
         """Make what so many repetitions need; local. The ranks then agree, and repeat them with nothing else agreed."""
         self._core.prepare(times)
@@ -227,6 +232,7 @@ class ChainMaker:
                 plan=ready.sweep.plan,
                 fixed=request_of(bound._fixed(), ready.context.threads),
                 steps=bound._steps if k not in self._turns.windows else _steps_of(ready),
+                in_step=self.in_steps,
                 prepared=ready,
                 time_s=ready.plan.predicted.time_s,
             )
