@@ -94,6 +94,7 @@ public:
         task.writes.push_back({array, writes});
         task.amount += static_cast<double>(writes.points());
     }
+    std::int64_t pieces() const { return pieces_; }
     Schedule made(std::int32_t operation) {
         const std::int64_t first = static_cast<std::int64_t>(s_.rank) * lanes_ * pieces_;
         for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -168,8 +169,9 @@ std::vector<Box> shares(const Schedule& part) {
 
 // Copies what the nest leaves as it is from the buffer of the step before to those of its own steps.
 void carry(Tasks& tasks, const ChainPart& chained, int a, std::int32_t array, const Array& own, const Schedule& part,
-           std::int64_t written, const TimedMemory& timed, std::int64_t pieces) {
+           std::int64_t written, const TimedMemory& timed) {
     const SweepProblem& p = chained.problem;
+    const std::int64_t pieces = tasks.pieces();
     const std::int64_t current = floor_mod(timed.steps - written, timed.buffers);
     const Box elements = owned_elements(own);
     std::vector<Box> left{elements};
@@ -384,7 +386,7 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, const Chai
             Tasks tasks(whole, static_cast<int>(lanes), form.pieces);
             for (std::size_t j = first; j < next; ++j)
                 carry(tasks, chained, arrays[j].array, static_cast<std::int32_t>(j), whole.arrays[j], part,
-                      written[chained.memories[arrays[j].array]], *of_memory(chained, arrays[j].array), form.pieces);
+                      written[chained.memories[arrays[j].array]], *of_memory(chained, arrays[j].array));
             carrying.first_number = number;
             append(whole, tasks.made(carry_operation), carrying);
             number += lanes * ranks * form.pieces;

@@ -73,12 +73,7 @@ def triangle(w, t, i, j):
 
 #: Nests that write one array, with their bounds; of each line one is taken, or none.
 STEPS = [
-    [
-        [(wave, None)],
-        [(beside, None)],
-        [(wave, None), (damp, {"i": (0, 3)}), (damp, {"j": (9, 12)}), (mirror, {"i": (0, 1)})],
-        [(wave, None), (damp, None)],
-    ],
+    [[(wave, None)], [(beside, None)]],
     [[(spread, None)], [(spread, None), (edge, {"i": (0, 1)})], [(spread, {"i": (1, 7)}), (again, None)]],
     [[(deep, None)], []],
     [[(masked, None)], [(triangle, None)], [(triangle, None), (halve, {"j": (0, 9)})], []],
@@ -111,9 +106,7 @@ def test_buffers_take_turns(monkeypatch, seed, ranks, threads):
         ours, theirs, as_one = fields(), fields(), []
         plan = {"factors": (1, threads, 1), "mapping_dim": 2} if threads > 1 else None
         for times in TIMES:
-            report = tw.run(
-                nests, steps=times, over=list(overs), plan=plan, context=context, **given(ours, *nests)
-            )
+            report = tw.run(nests, steps=times, over=list(overs), plan=plan, context=context, **given(ours, *nests))
             as_one.append("as one schedule" in str(report))
             for _ in range(times):
                 for nest, over in chosen:
@@ -148,6 +141,39 @@ def test_slices_take_turns_with_buffers(chosen, ranks, threads):
     (theirs, text), *_ = results(ranks, threads, body, without="fused_nests")
     assert "turns" not in text
     assert all(x is None or x.tobytes() == y.tobytes() for x, y in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (3, 1)])
+@pytest.mark.parametrize(
+    "layers", [[(damp, None)], [(damp, {"i": (0, 3)}), (damp, {"j": (9, 12)}), (mirror, {"i": (0, 1)})]]
+)
+def test_layers_change_a_time_step_in_place(monkeypatch, layers, ranks, threads):
+    """Their runs make no other time step, so that the wave reads the one before, as plain loops do."""
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
+    nests, overs = zip((wave, None), *layers, strict=True)
+    times = 1, 5, 2
+
+    def body(context):
+        u = filled(context, (15, 12))
+        plan = {"factors": (1, threads, 1), "mapping_dim": 2} if threads > 1 else None
+        for steps in times:
+            report = tw.run(nests, steps=steps, over=list(overs), plan=plan, context=context, u=u)
+        return u.gather(), "as one schedule" in str(report)
+
+    (found, as_one), *_ = results(ranks, threads, body)
+    new = results(1, 1, lambda context: filled(context, (15, 12)).gather())[0]
+    old = new.copy()
+    for _ in range(sum(times)):
+        u, before, old, new = new, old, new, new.copy()
+        for i in range(1, 14):
+            for j in range(11):
+                new[i, j] = 2 * u[i, j] - before[i, j] + 0.1 * (u[i - 1, j] + u[i + 1, j] - u[i, j + 1])
+        for nest, over in layers:
+            low, high = {"i": (0, 15), "j": (0, 12), **(over or {})}.values()
+            for i in range(*low):
+                for j in range(*high):
+                    new[i, j] = 0.9 * new[i, j] if nest is damp else new[i + 1, j] - 0.25 * new[i, j]
+    assert as_one and found.tobytes() == new.tobytes()
 
 
 def test_a_chain_of_bound_nests_has_buffers_in_turn():

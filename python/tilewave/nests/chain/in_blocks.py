@@ -7,12 +7,11 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.nests.call.problem import lacking_time
 from tilewave.nests.call.step_members import loops_of
-from tilewave.nests.chain.body import LEAST_UNSEEN_S, OneSchedule
+from tilewave.nests.chain.body import OneSchedule
 from tilewave.nests.chain.turns import one_nest
 from tilewave.nests.points.points import visited_by_lanes, visited_in_schedule
 from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.repetitions import Ran
-from tilewave.plan.plan import CHOICES
 
 #: The fast path.
 PATH = "temporal_blocks"
@@ -90,13 +89,8 @@ def prepared(call, part, request):
             loops = dataclasses.replace(part.loops, steps=steps, stepwise=False, visited=visited)
             of_part = {"nests": part.nest, "loops": loops, "arguments": part.arguments, "reduce": part.reduce}
             plan = {name: value for name, value in call.plan.items() if name != "planning"}
-            bound = yield from _bound(call, plan, of_part)
-            if part.reduce and _hides_blocks(bound, request.times / steps):
-                plain = yield from _bound(call, plan, of_part | {"reduce": None})
-                chosen = zip(CHOICES, plain._first.ready.plan.choices(), strict=True)
-                if plain._first.ready.plan.temporal_block > 1:
-                    plan = {name: value for name, value in chosen if value is not None}
-                    bound = yield from _bound(call, plan, of_part)
+            bound = Bound(dataclasses.replace(call, plan=plan, **of_part))
+            yield from bound._prepare_first()
             readies.append(bound._first.ready)
     except ConfigError:  # of all ranks: its time steps are run one by one, or refused then
         return None
@@ -110,20 +104,6 @@ def prepared(call, part, request):
     bound._first = None
     (all_have,) = context._core.allreduce_min([int(body is not None)])
     return body if all_have else None
-
-
-def _bound(call, plan, of_part):
-    """A nest for some steps that is bound and prepared with these choices; part of a collective call."""
-    bound = Bound(dataclasses.replace(call, plan=plan, **of_part))
-    yield from bound._prepare_first()
-    return bound
-
-
-def _hides_blocks(bound, runs):
-    """Whether to look for a plan by the rate without reductions, which only the last time step of a run has: a rate
-    with them may say that steps one by one are as quick, and long runs are worth the time to plan."""
-    plan = bound._first.ready.plan
-    return plan.temporal_block == 1 and runs * plan.predicted.time_s > LEAST_UNSEEN_S
 
 
 def _is_plain(part):
