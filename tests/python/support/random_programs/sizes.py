@@ -8,7 +8,7 @@ from random_programs.model import FLOAT, INT, Affine
 from random_programs.boxes import is_table
 
 LENGTHS = (5, 1, 2, 3, 4, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 127, 128, 129)  # around vectors
-MOST_POINTS = 1500
+MOST_POINTS, MOST_ELEMENTS = 1500, 1_000_000
 
 
 class Sizes:
@@ -19,6 +19,10 @@ class Sizes:
         self.accesses = [access for nest in program.nests for access, _ in nest.accesses()]
         self._points()
         self._extents()
+        while max(map(math.prod, setting.shapes.values())) > MOST_ELEMENTS:  # one index has several dimensions
+            longest = max(self.points.keys() - {"t"}, key=lambda index: (self.points[index], index))
+            self.points[longest] = (self.points[longest] + 1) // 2
+            self._extents()
         self._scalars()
         self._values()
 
