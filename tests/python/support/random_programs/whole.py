@@ -1,5 +1,6 @@
 """A program as a whole function with its loops as they stand: the function by itself is the definition."""
 
+import ast
 import hashlib
 import linecache
 import math
@@ -29,6 +30,7 @@ def draw_whole(choices):
         "guarded": choices.chance(0.3),  # longer ranges, and conditions on indices in them
         "before": choices.pick(0, 0, 0, 0, 1, 2),  # ranges begin so much earlier: at elements from the end, or outside
         "order": choices.pick("exact", "loops"),
+        "added": choices.chance(0.5),  # sums of the body are loops that add
     }
 
 
@@ -74,6 +76,8 @@ class Whole:
         body, count = [*nest.body], min(self.how["parts"], len(nest.body))
         size = -(-len(body) // count)
         parts = [[*lines_of(body[k : k + size], 0)] for k in range(0, len(body), size)]
+        if self.how.get("added"):
+            parts = [[new for line in part for new in _added(line)] for part in parts]
         if self.how["total"] and (values := _values(body)):
             text = {"max": f"total = max(total, {values[-1]})", "sum": f"total += {values[-1]}"}[self.how["total"]]
             parts[-1].append(text)
@@ -130,6 +134,25 @@ class Whole:
         for _ in range(self.setting.times):
             total = function(*(given[name] for name in self.names if name in given), *self.setting.scalars.values())
         return self._results(total)
+
+
+def _added(line):
+    """A line with a loop before it in place of a sum of terms."""
+    if line.startswith(" ") or line.endswith(":"):
+        return [line]
+    tree = ast.parse(line)
+    for node in ast.walk(tree):
+        plain = isinstance(node, ast.Call) and ast.unparse(node.func) == "sum" and len(node.args) == 1
+        if plain and isinstance(node.args[0], ast.GeneratorExp) and len(node.args[0].generators) == 1:
+            term, (turns,) = ast.unparse(node.args[0].elt), node.args[0].generators
+            tests = "".join(f"if {ast.unparse(test)}: " for test in turns.ifs[:1])
+            if len(turns.ifs) > 1 or " for " in term:
+                continue
+            node.func, node.args = ast.Name("abs"), [ast.Name("added")]  # found again in the text
+            rest = ast.unparse(tree).replace("abs(added)", "added")
+            loop = f"for {ast.unparse(turns.target)} in {ast.unparse(turns.iter)}:"
+            return ["added = 0", loop, f"    {tests}added += {term}", rest]
+    return [line]
 
 
 def _values(body):
