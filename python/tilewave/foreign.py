@@ -86,5 +86,6 @@ def _numbers(what, value):
     except ValueError as error:
         raise ConfigError(f"{what}: given a {type(value).__name__}: {error}; allowed: one of numbers") from None
     if found.dtype.kind not in "biufc":
-        raise ConfigError(f"{what}: given a {type(value).__name__} of {found.dtype}; allowed: one of numbers")
+        text = f"{what}: given a {type(value).__name__} of {found.dtype}; allowed: one of numbers"
+        raise ConfigError(f"{text}; bytes and str, where only read" if found.dtype.kind in "US" else text)
     return found

@@ -135,7 +135,7 @@ def test_arguments(context):
     )
     refused(context, "a dict with the key 1; allowed: grid, ", A=field(context), plan={1: 2})
     refused(context, "independent of each other", A=field(context), periodic=("i",))
-    refused(context, "given list", A=[[1.0]])
+    refused(context, "given a list", A=[[1.0]])
     refused(context, "scalar 'c'", A=field(context), c="x")
     refused(context, "float16", other, A=field(context), B=np.ones((12, 10), "f2"))
     A = field(context)

@@ -46,7 +46,7 @@ def test_letters_are_read_as_their_numbers():
     assert np.array_equal(H, wanted)
     with pytest.raises(ConfigError, match="dtype <U2"):
         tw.run(matches, H=H, a=np.array(["GA", "TT"]), b=letters)
-    with pytest.raises(ConfigError, match="given list; allowed: .*; bytes and str, where only read"):
+    with pytest.raises(ConfigError, match="given a list of <U1; allowed: .*; bytes and str, where only read"):
         tw.run(matches, H=H, a=list("GATTACA"), b=letters)
 
 
