@@ -228,6 +228,7 @@ class Members:
                     plan=plan,
                     fixed=_core.PlanRequest(),
                     steps=options.get("steps"),
+                    in_step=False,
                     prepared=prepared,
                     time_s=time_s,
                 )
