@@ -114,3 +114,10 @@ def test_integers_are_refused():
     fall = tw.nest_from("def fall(u, t, i):\n    u[t+1, i] = u[t, i] + u[t, i-1]\n")
     with pytest.raises(tw.ConfigError, match="dtype int64; allowed with OffGrid: real or complex"):
         tw.run(fall, u=tw.field((9,), "i8"), steps=2, record={"u": tw.OffGrid([[1.5]])})
+
+
+def test_no_time_steps():
+    """Receivers that lanes note have nothing to note."""
+    u, at = tw.field((12, 12)), tw.OffGrid(np.array([[3.5, 4.25], [6.0, 2.0]]))
+    report = tw.run(STEP, u=u, steps=0, record={"u": at})
+    assert report.recorded["u"].shape == (0, 2)

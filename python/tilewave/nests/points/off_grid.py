@@ -234,7 +234,7 @@ class OffGridRun:
             bits = noted.view(f"i{min(noted.itemsize, 8)}")
             allreduce(bits, out=bits, context=context)
         kind = "c16" if noted.dtype.kind == "c" else "f8"
-        values = noted.astype(kind).view("f8").reshape(*noted.shape, -1)
+        values = noted.astype(kind).view("f8").reshape(*noted.shape, 1 + (kind == "c16"))
         totals = np.zeros((*self.shape, values.shape[-1]))
         place = np.arange(len(point)) - np.searchsorted(point, point)  # of a neighbour among those of its point
         for k in range(place.max(initial=-1) + 1):
