@@ -11,6 +11,7 @@ import tilewave as tw
 from random_programs.boxes import box_of
 from random_programs.model import Assign, If, lines_of
 from random_programs.plain import NUMPY
+from tilewave.nest.parse import parse
 
 
 def can_be_whole(program, setting):
@@ -140,7 +141,7 @@ def _added(line):
     """A line with a loop before it in place of a sum of terms."""
     if line.startswith(" ") or line.endswith(":"):
         return [line]
-    tree = ast.parse(line)
+    tree = parse(line)
     for node in ast.walk(tree):
         plain = isinstance(node, ast.Call) and ast.unparse(node.func) == "sum" and len(node.args) == 1
         if plain and isinstance(node.args[0], ast.GeneratorExp) and len(node.args[0].generators) == 1:
