@@ -214,3 +214,28 @@ def test_points_of_the_same_step_read_what_was_there_before(ranks, seed):
         return u.gather()
 
     assert np.array_equal(results_of(ranks, 1, body)[0], expected), f"seed {seed}"
+
+
+@tw.nest
+def shifted(u, t, i, j):
+    u[t+1, i, j] = u[t, i+1, j+1] + u[t, i, j-1]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_sources_beside_the_ends_of_periodic_loops(ranks, seed):
+    """Blocks of time steps compute copies of elements beyond an end: they have the sources, too."""
+    rng = np.random.default_rng(seed)
+    start, points, values = rng.integers(0, 9, (7, 3)), np.array([[5, 1], [6, 2], [0, 0]]), rng.integers(1, 9, (5, 3))
+    expected = start.copy()
+    for step in range(5):
+        expected = np.roll(expected, (-1, -1), (0, 1)) + np.roll(expected, 1, 1)
+        for point, value in zip(points, values[step], strict=True):
+            expected[tuple(point)] += value
+
+    def body(context):
+        u = tw.field(start, context=context)
+        plan = {"temporal_block": 4, "grid": (1, 1, ranks)}
+        tw.run(shifted, u=u, steps=5, periodic=("i", "j"), inject={"u": (points, values)}, plan=plan, context=context)
+        return u.gather()
+
+    assert np.array_equal(results_of(ranks, 1, body)[0], expected), f"seed {seed}"

@@ -83,6 +83,10 @@ class Points:
         """Whether lanes may note what is recorded."""
         return all(places.adds or places.may_be_noted() for places in self._visited)
 
+    def adds(self):
+        """Whether anything is added."""
+        return any(places.adds for places in self._visited)
+
     def names(self):
         """Return the arrays that have points."""
         return {places.name for places in self._visited + self._constant}
@@ -172,6 +176,7 @@ def visited_by_lanes(nest, loops, points, arguments):
     return (
         numbers
         and not nest.parameters.wholes
+        and not (loops.periodic and points.adds())  # what lies beyond an end is another element's copy
         and nest.time not in bounds
         and all(np.ndim(arguments.get(name)) == len(nest.indices) - 1 for name in nest.written)
         and not any(isinstance(array, Field) and array.keep == "window" for array in arguments.values())
