@@ -162,7 +162,7 @@ class Points:
 def visited_by_lanes(nest, loops, points, arguments):
     """Whether lanes can add and record values while they compute, in blocks of time steps: receivers do not move, no
     bound depends on time, each point writes one element of a whole array without time, and what is added is for
-    elements that points write, and that no other point reads in the same time step.
+    elements that points write, that no other point reads in the same time step, and beside no periodic loop.
     """
     if not points.may_be_noted():
         return False
