@@ -4,8 +4,12 @@ import ast
 
 from tilewave.loops.systems import add, may_hold
 from tilewave.loops.tree import linear
-from tilewave.nest.inner_loops import is_element
+from tilewave.nest.inner_loops import is_element, is_inner
 from tilewave.nest.subscript import subscripts_of
+
+#: Operators that raise where a number of Python is divided by 0, and calls that raise nothing for numbers.
+DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+NEVER_RAISE = ("abs", "len", "range", "min", "max", "sum", "any", "all")
 
 
 def are_inside(tree, numbers, shapes):
@@ -30,8 +34,10 @@ def are_inside(tree, numbers, shapes):
 def outside(tree, numbers, shapes):
     """The text of an error about an access that is outside its array, and certain to come; None where none is found.
 
-    Of conditions nothing is said: what stands behind them may never come.
+    Of conditions nothing is said: what stands behind them may never come. Nor where something else may raise first.
     """
+    if any(_may_raise(node) for group in tree.groups for part in group.statements for node in ast.walk(part)):
+        return None
     for group in tree.groups:
         for point in _corners(group.path, numbers, {}):
             for node in (each for part in group.statements for each in _certain(part)):
@@ -71,6 +77,18 @@ def _corners(path, numbers, inside):
     turns = range(begin, end, loop.step)
     for value in {turns[0], turns[-1]} if turns else ():
         yield from _corners(inner, numbers, {**inside, loop.index: value})
+
+
+def _may_raise(node):
+    """Whether what a node computes, of elements that are there, may raise an exception."""
+    if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, DIVISIONS):
+        divisor = node.right if isinstance(node, ast.BinOp) else node.value
+        return not (isinstance(divisor, ast.Constant) and divisor.value)
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func)
+    empty = is_inner(node) and name not in ("sum", "any", "all")
+    return empty or not (name.startswith("np.") or name in NEVER_RAISE)
 
 
 def _certain(node):

@@ -188,3 +188,23 @@ def test_a_name_that_several_parts_join(request):
     wet = np.zeros((9, 8), bool)
     wet[3, 2] = True
     same(spread, wet, some(9, 8))
+
+
+def empty_before_outside(A, n):
+    for i in range(n):
+        A[i] = max(A[q] for q in range(i))
+
+
+def quotient_before_outside(A, n):
+    for i in range(n):
+        A[i] = i % (n - 9)
+
+
+@pytest.mark.parametrize(
+    "function, error", [(empty_before_outside, ValueError), (quotient_before_outside, ZeroDivisionError)]
+)
+def test_what_python_raises_first(function, error):
+    """An access that is outside does not come if something else is raised before it."""
+    for each in (function, tw.loops(function)):
+        with pytest.raises(error):
+            each(np.ones(5), 9)
