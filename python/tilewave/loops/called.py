@@ -8,11 +8,9 @@ import copy
 import types
 
 from tilewave.nest.helpers import without_docstring
-from tilewave.nest.inner_loops import extent_of, is_element
+from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
-from tilewave.nest.parse import parse
 from tilewave.nest.source import Source
-from tilewave.nest.subscript import subscripts_of
 
 #: Calls that are replaced, those in functions that are called counted each time.
 MOST_CALLS = 200
@@ -152,52 +150,6 @@ def _expression(statements, names):
             raise _No
         names = {**names, node.targets[0].id: _Replaced(names).visit(copy.deepcopy(node.value))}
     raise _No
-
-
-def joined(node):
-    """A loop with ``A[i, j]`` in place of ``A[i][j]``, and extents in place of ``len(A[0])`` and ``A.size``."""
-    node = _Joined().visit(copy.deepcopy(node))
-    elements = [each for each in ast.walk(node) if is_element(each) and isinstance(each.value, ast.Name)]
-    return _Sizes({each.value.id: len(subscripts_of(each)) for each in elements}).visit(node)
-
-
-class _Sizes(ast.NodeTransformer):
-    def __init__(self, ranks):
-        self.ranks = ranks
-
-    def visit_Attribute(self, node):
-        known = isinstance(node.value, ast.Name) and node.value.id in self.ranks
-        if not known or node.attr not in ("size", "ndim"):
-            return node
-        rank = self.ranks[node.value.id]
-        text = " * ".join(f"{node.value.id}.shape[{d}]" for d in range(rank)) if node.attr == "size" else str(rank)
-        new = parse(text, mode="eval").body
-        for each in ast.walk(new):
-            if "lineno" in each._attributes:
-                ast.copy_location(each, node)
-        return new
-
-
-class _Joined(ast.NodeTransformer):
-    def visit_Subscript(self, node):
-        """Join subscripts."""
-        node = self.generic_visit(node)
-        inner = node.value
-        if not is_element(node) or not isinstance(inner, ast.Subscript) or extent_of(inner):
-            return node
-        parts = [*subscripts_of(inner), *subscripts_of(node)]
-        new = ast.Subscript(inner.value, ast.Tuple(parts, ast.Load()), node.ctx)
-        return ast.fix_missing_locations(ast.copy_location(new, node))
-
-    def visit_Call(self, node):
-        """Find extents."""
-        node = self.generic_visit(node)
-        named = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1 and not node.keywords
-        if named and is_element(node.args[0]) and isinstance(node.args[0].value, ast.Name):
-            shape = ast.Attribute(node.args[0].value, "shape", ast.Load())
-            new = ast.Subscript(shape, ast.Constant(len(subscripts_of(node.args[0]))), ast.Load())
-            return ast.fix_missing_locations(ast.copy_location(new, node))
-        return node
 
 
 class _Replaced(ast.NodeTransformer):

@@ -177,7 +177,10 @@ class RegionRun:
             Where they go over arrays, and cannot be compiled.
         """
         values = [self._value(names, name) for name in self.found.arrays]
-        if not any(isinstance(value, Field) or is_array(value) for value in values):
+        if (
+            not any(isinstance(value, Field) or is_array(value) for value in values)
+            or self.found.extents.keys() - names
+        ):
             return False
         if self.region is None:
             raise self.found.refusal

@@ -4,12 +4,13 @@ import ast
 import contextlib
 import copy
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewave.errors import ConfigError
 from tilewave.loops.accumulated import accumulated
-from tilewave.loops.called import Called, joined
+from tilewave.loops.called import Called
 from tilewave.loops.liveness import names_read, needs
+from tilewave.loops.plain import plain_loop, without_extents
 from tilewave.loops.swaps import swap_of
 from tilewave.nest.helpers import without_docstring
 from tilewave.nest.inner_loops import is_element
@@ -41,6 +42,10 @@ class Found:
         The numbers of the loops within it that are compiled where it stays Python.
     swap : Swap or None
         How arrays change names at the end of each turn, which the region is without.
+    extents : dict
+        By name, the text of an extent of an array of which the loop has no elements.
+    over : dict
+        What must be an array, not a list, with its number of dimensions (None: any), else the loop stays Python.
     """
 
     node: ast.stmt
@@ -51,6 +56,8 @@ class Found:
     live: set
     inner: list
     swap: object = None
+    extents: dict = field(default_factory=dict)
+    over: dict = field(default_factory=dict)
 
 
 class Finder:
@@ -107,9 +114,9 @@ class Finder:
             new = self._python(node, live)
             if len(self.found) > before:
                 return new
-        refusal = None
+        refusal, extents, over = None, {}, {}
         try:
-            region = self._region(node, live)
+            region, extents, over = self._region(node, live)
         except ConfigError as error:
             region, refusal = None, error
         del self.found[before:]
@@ -120,19 +127,21 @@ class Finder:
             plain = copy.copy(node)
             plain.body = swap.body
             with contextlib.suppress(ConfigError):
-                region = self._region(plain, live)
+                region, extents, over = self._region(plain, live)
                 swap = swap if {*swap.after.values()} <= {*region.tables} else None
             region = region if swap else None
         if region is None:
             if inner or not self._stores(node):
                 return new
             del self.found[before:]
-        self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner, swap))
-        return self._call(node, region, swap, new)
+        self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner, swap, extents, over))
+        return self._call(self.found[-1], new)
 
     def _region(self, node, live):
-        node = accumulated(joined(node), self.scope, self.local_names, live)
-        return Region(self.source, self.function, [node], self.local_names)
+        plain, over = plain_loop(node, self.scope, self.local_names, live)
+        plain, extents = without_extents(plain, node, self.local_names)
+        node = accumulated(plain, self.scope, self.local_names, live)
+        return Region(self.source, self.function, [node], self.local_names), extents, over
 
     def _python(self, node, live):
         new, again = copy.copy(node), live | needs([node])[0]
@@ -153,19 +162,21 @@ class Finder:
         stores = (each for each in ast.walk(node) if is_element(each) and isinstance(each.ctx, ast.Store))
         return ranged and any(not _is_fixed(each.slice) for each in stores)
 
-    def _call(self, node, region, swap, otherwise):
+    def _call(self, found, otherwise):
         """``if loops[0].takes(locals()): results = loops[0].run(locals()); ...``, else Python's loop."""
-        names = [*region.assigned["all"]] if region else []
-        names += [name for name in (swap.after if swap else ()) if name not in names]
+        names = [*found.region.assigned["all"]] if found.region else []
+        names += [name for name in (found.swap.after if found.swap else ()) if name not in names]
         number = len(self.found) - 1
-        text = f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
+        # Without the extents Python's loop raises what it raises.
+        text = "".join(f"try: {name} = {extent}\nexcept Exception: pass\n" for name, extent in found.extents.items())
+        text += f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
         text += "".join(f"    if {name!r} in {FOUND}: {name} = {FOUND}[{name!r}]\n" for name in names)
-        (call,) = parse(text).body
-        for each in ast.walk(call):
+        *first, call = parse(text).body
+        for each in (inside for statement in (*first, call) for inside in ast.walk(statement)):
             if hasattr(each, "lineno"):
-                each.lineno = each.end_lineno = node.lineno
+                each.lineno = each.end_lineno = found.node.lineno
         call.orelse = otherwise
-        return [call]
+        return [*first, call]
 
 
 def _is_fixed(node):

@@ -1,6 +1,7 @@
 """This file has what a body may consist of, and what messages call the rest of Python."""
 
 import ast
+import copy
 
 #: Operators, and their symbols.
 BINARY = {
@@ -71,3 +72,34 @@ NAMES = {
     ast.YieldFrom: "yield",
     ast.Starred: "a starred expression",
 }
+
+
+class _Members(ast.NodeTransformer):
+    def visit_Compare(self, node):
+        """Compare with each number in turn."""
+        node = self.generic_visit(node)
+        if not _is_member(node):
+            return node
+        equal = [ast.Compare(copy.deepcopy(node.left), [ast.Eq()], [each]) for each in node.comparators[0].elts]
+        new = ast.BoolOp(ast.Or(), equal) if len(equal) > 1 else equal[0]
+        new = ast.UnaryOp(ast.Not(), new) if isinstance(node.ops[0], ast.NotIn) else new
+        for each in ast.walk(new):
+            if not hasattr(each, "lineno") and "lineno" in each._attributes:
+                ast.copy_location(each, node)
+        return new
+
+
+def _is_member(node):
+    """Return whether a node is ``x in (1, 2)``, with numbers."""
+    if not isinstance(node, ast.Compare) or len(node.ops) > 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
+        return False
+    among = node.comparators[0]
+    numbers = isinstance(among, ast.Tuple | ast.List | ast.Set) and among.elts
+    return bool(numbers) and all(
+        isinstance(each, ast.Constant) and type(each.value) in (bool, int, float) for each in numbers
+    )
+
+
+def without_members(tree):
+    """A tree with ``x == 1 or x == 2`` in place of ``x in (1, 2)``, and the tree itself where it has none."""
+    return _Members().visit(copy.deepcopy(tree)) if any(map(_is_member, ast.walk(tree))) else tree

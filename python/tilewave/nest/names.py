@@ -79,6 +79,15 @@ def _table():
 
 FUNCTIONS = _table()
 
+#: What stands in bodies and loops for functions of arrays.
+OVER_ELEMENTS = {
+    **dict.fromkeys(("sum", "dot", "vdot", "inner", "matmul"), "sum(A[i, k] * x[k] for k in range(n))"),
+    **dict.fromkeys(("max", "amax", "nanmax"), "max(A[i, k] for k in range(n))"),
+    **dict.fromkeys(("min", "amin", "nanmin"), "min(A[i, k] for k in range(n))"),
+    **dict.fromkeys(("any", "all", "mean", "argmax", "argmin", "multiply", "add", "subtract", "divide"), "a for loop"),
+    **dict.fromkeys(("zeros", "ones", "empty", "full", "array", "zeros_like"), "an array made before the loops"),
+}
+
 ALLOWED_FUNCTIONS = [
     *PYTHON,
     *(
@@ -104,10 +113,24 @@ def allowed_functions(text):
         for each, short in zip(ALLOWED_FUNCTIONS, names, strict=True)
         if short in order
     )
+    nearest = [each for *_, each in nearest]
+    over = OVER_ELEMENTS.get(name)
+    hint = f"in place of a function of arrays {over}; " if over else ""
     return (
-        ", ".join(dict.fromkeys([*(each for *_, each in nearest), *ALLOWED_FUNCTIONS]))
-        + "; plain functions of the same module, and those under @tilewave.inline"
+        f"{hint}{', '.join(dict.fromkeys([*nearest, *PYTHON]))}, functions of numbers of NumPy and math (listed in the "
+        "guide's page on bodies); plain functions of the same module, and those under @tilewave.inline"
     )
+
+
+def number_in_text(node: ast.Call, function: Any) -> float | None:
+    """Return the value of ``float("inf")`` and its like, `function` being what is called; None for another call."""
+    given = node.args[0] if len(node.args) == 1 and not node.keywords else None
+    if function is not float or not isinstance(given, ast.Constant) or not isinstance(given.value, str):
+        return None
+    try:
+        return float(given.value)
+    except ValueError:
+        return None
 
 
 #: Result of a look-up of a name that does not exist (yet).

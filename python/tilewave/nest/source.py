@@ -17,6 +17,7 @@ import time
 import types
 
 from tilewave.errors import ConfigError, shown
+from tilewave.nest.language import without_members
 from tilewave.nest.parse import compiled, parse
 
 NO_SOURCE = (
@@ -73,6 +74,8 @@ class Source:
                 f"{_kind(what)} {function.__name__!r} ({self.file}): {what} takes a function written with "
                 f"def, given {type(self.tree).__name__}"
             )
+        if what != "@tw.loops":
+            self.tree = without_members(self.tree)
         #: All nodes of the body.
         self.nodes = [node for statement in self.tree.body for node in ast.walk(statement)]
         #: What `subscript.read_access` has read of nodes.

@@ -15,7 +15,7 @@ from tilewave.nest.language import (
     PRINTING,
     UNARY,
 )
-from tilewave.nest.names import MISSING, allowed_functions, is_constant
+from tilewave.nest.names import MISSING, allowed_functions, is_constant, number_in_text
 from tilewave.nest.subscript import Parameters, place_of, subscripts_of
 
 
@@ -451,9 +451,10 @@ class BodyChecker:
             _, least, most = found
             if len(node.args) < least or (most is not None and len(node.args) > most):
                 count = f"{least}" if least == most else f"{least} or more"
-                raise self.source.error(
-                    node, f"{text} given {units.count(len(node.args), 'argument')}", f"{count} here"
-                )
+                given = units.count(len(node.args), "argument")
+                raise self.source.error(node, f"{text} given {given}", f"{count} here")
+            if number_in_text(node, self.scope.resolve(node.func)) is not None:
+                return
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._expression(argument, assigned)
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from launches import PYTHON, ended
 from bodies import HEADER, load
 from tilewave.nest.dependences import Place
 from tilewave.errors import ConfigError
+from tilewave.nest.names import ALLOWED_FUNCTIONS, NUMPY_TYPES
 from tilewave.nest.nest import REQUIRED, Nest, nest
 
 OMEGA = 0.5
@@ -359,6 +361,13 @@ def test_refusals_name_place_and_what_is_allowed(tmp_path, name):
 def test_the_nearest_functions_come_first(tmp_path, text, first):
     with pytest.raises(ConfigError, match=re.escape(f"allowed: {first}")):
         load(tmp_path, "nearest", HEADER + f"@nest\ndef body(A, i):\n    A[i] = {text}\n").body.constants()
+
+
+def test_the_guide_lists_all_functions():
+    page = Path(__file__).parents[3] / "docs" / "guide" / "bodies.md"
+    listed = {*re.findall(r"[a-z_0-9]+", page.read_text())}
+    functions = {each.rpartition(".")[2] for each in ALLOWED_FUNCTIONS} - {*NUMPY_TYPES}
+    assert functions <= listed
 
 
 @pytest.mark.parametrize(

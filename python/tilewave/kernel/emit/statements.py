@@ -14,7 +14,7 @@ from tilewave.nest.affine import NotAffine
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.inner_loops import extent_name, extent_of, is_inner, kind_of
 from tilewave.nest.language import BINARY, COMPARISONS, UNARY
-from tilewave.nest.names import Scope
+from tilewave.nest.names import Scope, number_in_text
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, scalar, type_of
 
@@ -305,6 +305,8 @@ class Body:
         helper = self._helper(node)
         if helper is not None and self.scope.function(node.func) is None:
             return self._inlined(node, helper)[0]
+        if (number := number_in_text(node, self.scope.resolve(node.func))) is not None:
+            return _number(number)
         values = [self.expression(argument) for argument in node.args]
         return call(self.e, self.scope.function(node.func)[0], values)
 

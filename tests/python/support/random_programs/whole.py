@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import itertools
 import linecache
 import math
 
@@ -32,6 +33,8 @@ def draw_whole(choices):
         "before": choices.pick(0, 0, 0, 0, 1, 2),  # ranges begin so much earlier: at elements from the end, or outside
         "order": choices.pick("exact", "loops"),
         "added": choices.chance(0.5),  # sums of the body are loops that add
+        "heads": choices.pick("range", "range", "reversed", "product"),
+        "continued": choices.chance(0.5),  # conditions on indices leave out the rest of a turn
     }
 
 
@@ -66,11 +69,21 @@ class Whole:
                 first, end = f"{first} - 1", f"{end} + 2"
             elif before and stride == 1:
                 first = f"{first} - {before}"
-            if index in loops.reverse:
+            if index in loops.reverse and stride == 1 and self.how.get("heads") == "reversed":
+                heads.append(f"for {index} in reversed(range({first}, {end})):")
+            elif index in loops.reverse:
                 heads.append(f"for {index} in range({end} - 1, {first} - 1, -{stride}):")
             else:
                 heads.append(f"for {index} in range({first}, {end}{f', {stride}' if stride > 1 else ''}):")
-        return heads + [f"if {' and '.join(tests)}:"] * bool(tests), self._parts(nest)
+        if self.how.get("heads") == "product" and len(heads) > 1 and not _names(heads[1]) & {*nest.indices[:1]}:
+            pairs = [head.removeprefix("for ").removesuffix(":").split(" in ") for head in heads[:2]]
+            (one, first), (other, second) = pairs
+            heads[:2] = [f"for {one}, {other} in itertools.product({first}, {second}):"]
+        parts = self._parts(nest)
+        if tests and self.how.get("continued"):
+            left_out = [f"if not ({' and '.join(tests)}):", "    continue"]
+            return heads, [[*left_out, *part] for part in parts]
+        return heads + [f"if {' and '.join(tests)}:"] * bool(tests), parts
 
     def _parts(self, nest):
         """The statements of a body, in as many loops as are wanted."""
@@ -111,7 +124,7 @@ class Whole:
     def _made(self, numpy, decorate):
         file = f"<whole {hashlib.sha256(self.text.encode()).hexdigest()[:16]}>"
         linecache.cache[file] = len(self.text), None, self.text.splitlines(True), file
-        namespace = {"np": numpy, "math": math, "__name__": "whole"}
+        namespace = {"np": numpy, "math": math, "itertools": itertools, "__name__": "whole"}
         exec(compile(self.text, file, "exec", dont_inherit=True), namespace)
         return decorate(namespace["whole"])
 
@@ -135,6 +148,11 @@ class Whole:
         for _ in range(self.setting.times):
             total = function(*(given[name] for name in self.names if name in given), *self.setting.scalars.values())
         return self._results(total)
+
+
+def _names(head):
+    """The names in the range of a loop."""
+    return {each.id for each in ast.walk(parse(head.split(" in ")[1][:-1])) if isinstance(each, ast.Name)}
 
 
 def _added(line):
