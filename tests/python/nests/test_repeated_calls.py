@@ -180,3 +180,21 @@ def test_scalars_that_print_alike(values):
             assert isinstance(c, np.ndarray)
         else:
             assert same(A, expected(start, B, float(c))), c
+
+
+@pytest.mark.parametrize("kind", [np.array, tw.field])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_equal_calls_of_one_nest_in_a_tuple(kind, steps):
+    """Their time steps run in blocks, and the later calls hold nothing but the core's part."""
+    v = np.arange(10.0) ** 2
+    u = kind(v)
+    for _ in range(4):
+        tw.run((diffuse,), u=u, steps=steps)
+        for _ in range(steps):
+            v[1:-1] = v[1:-1] + 0.25 * (v[:-2] - 2 * v[1:-1] + v[2:])
+        np.testing.assert_array_equal(u if kind is np.array else u.gather(), v)
+
+
+@tw.nest
+def diffuse(u, t, i):
+    u[t+1, i] = u[t, i] + 0.25 * (u[t, i-1] - 2 * u[t, i] + u[t, i+1])

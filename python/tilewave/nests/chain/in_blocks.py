@@ -27,6 +27,7 @@ class InBlocks(OneSchedule):
 
     def __init__(self, context, bound, readies, looks):
         self._cores, self.looks = self._hold(context, one_nest(bound, readies), readies), looks
+        self._in_time = [ready.steps is not None for ready in readies]
         self.plan_steps, (first, end) = looks[0], (corner[0] for corner in readies[0].sweep.problem.space)
         self.points = [readies[0].sweep.points // max(end - first, 1)]
 
@@ -40,11 +41,11 @@ class InBlocks(OneSchedule):
     def repeat(self, times, request, first):
         """Run so many time steps; collective. ``request.agreed`` is None where the ranks have agreed on them."""
         number = self.looks.index(times)
-        ready, core = self.readies[number], self._cores[number]
+        core = self._cores[number]
         self._context._heart.progress.of = self._name
         self._leave_out_reductions(times - 1)
-        points = request.points.of(ready.problem.nest, True) if request.points else []
-        steps, environment = None if ready.steps is None else times, request.environments()[number]
+        points = request.points.of(self.readies[number].problem.nest, True) if request.points else []
+        steps, environment = times if self._in_time[number] else None, request.environments()[number]
         ran = self._context._together(core.run_to_last, request.agreed, steps, environment, first, points)
         self._context._finished(ran)
         return Ran(lambda: self._results(ran), [ran.points], ran.time_s, ran.moving_s)

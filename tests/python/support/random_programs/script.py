@@ -38,7 +38,7 @@ def _door(program, setting):
         decorated = f"@tw.loops(order={whole.how['order']!r})\ndef whole"
         return [*whole.text.replace("def whole", decorated).splitlines(), *[call] * setting.times]
     if setting.door == "several":
-        names = f"({', '.join(nest.name for nest in program.nests)})"
+        names = f"({', '.join(nest.name for nest in program.nests)},)"
         more = together(program, setting)
         until = {name: more.pop(name) for name in ("until", "every") if name in more} if setting.bound else {}
         given = _arguments(setting, program.nests, program.arrays, more)
