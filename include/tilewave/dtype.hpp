@@ -50,6 +50,10 @@ constexpr bool is_complex(Dtype type) {
     return type == Dtype::c8 || type == Dtype::c16;
 }
 
+constexpr bool is_float(Dtype type) {
+    return type == Dtype::f4 || type == Dtype::f8;
+}
+
 /// Whether values of the type are reduced to one number; complex ones are by their parts.
 constexpr bool in_reductions(Dtype type) {
     return !is_complex(type);

@@ -50,15 +50,25 @@ struct NestOperandPart {
     Index scale = {}, residue = {};  ///< of a part; empty: it is all of it
 };
 
+/// An array that points update.
+struct UpdatedArray {
+    int array = 0;    ///< of the arrays that were given, and of the values that the body gives
+    int place = -1;   ///< of the problem, where points update it in the order of the loops; -1: in any order
+    Index last = {};  ///< the last point, as the loops were given; empty: there is none
+};
+
 /// The problem that a nest stands for.
 struct NestProblem {
     SweepProblem problem;
     std::vector<NestOperandPart> operands;  ///< by array of the problem
     LoopPoints points;
+    std::vector<UpdatedArray> updates = {};
+    std::vector<int> places = {};  ///< with updates, by place of the body: that of the problem; -1: a value of updates
 };
 
 /// Makes it; written arrays come first in `arrays`. Pure. `single_steps`: each time step runs by itself, so that
-/// bounds with time leave points out of equal steps.
+/// bounds with time leave points out of equal steps. `off`: without FastPath::order_free updates are in the order of
+/// the loops, and refused with time steps.
 /// @pre an array has the dimensions of its `axes`, each a loop, once; without axes all arrays have as many dimensions.
 /// Offsets have a component for each dimension, with steps one for time before (ConfigError)
 /// @pre each loop is a dimension of some array, or one of loops.over (ConfigError)
@@ -76,8 +86,11 @@ struct NestProblem {
 /// @pre what is written beside pivots() is made by pivots(): matrices of one shape, in three loops, without steps and
 /// periodic loops (ConfigError)
 /// @pre a whole axis is read of fields that the nest writes, without periodic loops (ConfigError)
+/// @pre updates are of numbers, but for `last`; of complex ones sums; with time steps of integers, or of what comes
+/// last and has bounds of loops that the field lacks alone; time as a dimension has all steps (ConfigError)
 /// @pre a Window has a dimension for each loop, without steps and periodic loops (ConfigError)
-NestProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays, bool single_steps = false);
+NestProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays, bool single_steps = false,
+                         PathsOff off = 0);
 
 /// Plans, prepares and runs a nest with a given kernel; see run(). `body` identifies the kernel within the program.
 Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -47,6 +48,11 @@ private:
     WindowArray plain_;
 };
 
+/// What a point makes of an element and its value, as updates() says. last: the value of the last point that has the
+/// element stays.
+enum class Update : std::uint8_t { sum, min, max, bit_and, bit_or, bit_xor, last };
+const char* to_string(Update op);
+
 /// One array of a nest as plain data: the offsets at which points read it.
 struct ArrayReads {
     FieldStorage* field;
@@ -61,6 +67,8 @@ struct ArrayReads {
     /// Which row, along dimension 0 of the field, a time step writes; the other members are of a row. Empty: it is no
     /// row.
     std::function<std::int64_t(std::int64_t)> row = {};
+    std::optional<Update> update = {};  ///< points have a value for it, and no places
+    std::optional<Dtype> type = {};     ///< of an array that is updated, where it has numbers
 };
 
 /// Stands for all elements along the last loop, in the place of an offset: `reads({-1, all})`, `v(-1, all)`.
@@ -116,6 +124,12 @@ FieldRows<T> rows_of(Field<T>& field, std::function<std::int64_t(std::int64_t)> 
 struct LoopsOf {
     int n = 0;
     int loop[max_dims] = {};
+    constexpr int most() const { return *std::max_element(loop, loop + n) + 1; }
+    Index axes() const {
+        Index all = Index::filled(n, 0);
+        for (int d = 0; d < n; ++d) all[d] = loop[d];
+        return all;
+    }
 };
 /// A field, or part of one, whose dimensions are indexed by some of the loops; made by indexed_by().
 template <class T, LoopsOf Loops>
@@ -220,8 +234,7 @@ struct NestOperand {
     static_assert(Loops.n == 0 || Table[0].size() == Loops.n || in_time,
                   "an offset has one component for each loop of indexed_by<...>, with time steps one more before");
     /// Loops that it knows of.
-    static constexpr int loops =
-        Loops.n == 0 ? static_cast<int>(Table[0].size()) : *std::max_element(Loops.loop, Loops.loop + Loops.n) + 1;
+    static constexpr int loops = Loops.n == 0 ? static_cast<int>(Table[0].size()) : Loops.most();
     static constexpr bool moves(std::size_t /*read*/, int last) {
         return Loops.n == 0 || std::find(Loops.loop, Loops.loop + Loops.n, last) != Loops.loop + Loops.n;
     }
@@ -249,8 +262,7 @@ struct NestOperand {
             Index& o = a.offsets.emplace_back(Index::filled(static_cast<int>(row.size()), 0));
             for (int k = 0; k < o.n; ++k) o[k] = row[k];
         }
-        a.axes = Index::filled(Loops.n, 0);
-        for (int d = 0; d < Loops.n; ++d) a.axes[d] = Loops.loop[d];
+        a.axes = Loops.axes();
         return a;
     }
 };
@@ -290,6 +302,48 @@ NestOperand<Table, T, false> only_reads(const FieldPart<T>& part) {
 template <auto Table, class T, LoopsOf Loops>
 NestOperand<Table, T, false, Loops> only_reads(const IndexedPart<T, Loops>& indexed) {
     return {indexed.part};
+}
+
+/// What the body is given for updates(): nothing that it could read.
+struct UpdateView {
+    RowOfPoints row;
+    std::int64_t q;
+};
+/// A field that points update.
+template <class T, LoopsOf Loops>
+struct UpdateOperand {
+    using Value = T;
+    using View = UpdateView;
+    static constexpr bool written = true;
+    static constexpr std::size_t reads = 0;
+    static constexpr int loops = Loops.most();
+    static constexpr bool moves(std::size_t /*read*/, int /*last*/) { return false; }
+    static constexpr bool uses_index = false;
+
+    Update op;
+    FieldPart<T> part;
+
+    ArrayReads plain() const {
+        ArrayReads a{&part.field->storage(), sizeof(T), part.field->shape(), true, {}, part.scale, part.residue};
+        a.axes = Loops.axes();
+        a.update = op;
+        if constexpr (requires { typename std::integral_constant<Dtype, dtype_of<T>()>; }) a.type = dtype_of<T>();
+        return a;
+    }
+};
+/// A field that lacks loops, of which points update elements: the body gives a value d for it as for an array that is
+/// written, and S[i] = S[i] + d, or what else `op` says, comes of it at each point, in the type of S. Points of a nest
+/// in loops b, i and j add up so:
+///
+///     tilewave::run(context, {}, {}, [](auto, auto x) { return x(0, 0, 0); },
+///                   tilewave::updates(tilewave::Update::sum, tilewave::indexed_by<1>(S)),
+///                   tilewave::only_reads<here>(D));
+///
+/// Integers, and what comes last, are updated in any order, by all ranks and lanes; floats in the order of the loops.
+/// With time steps the field may have time, loop 0, as a dimension.
+template <class T, LoopsOf Loops>
+UpdateOperand<T, Loops> updates(Update op, const IndexedPart<T, Loops>& indexed) {
+    return {op, indexed.part};
 }
 
 /// What the body is given for pivots(D): the elements [i, j], [k, j], [i, k] and [k, k] of D.

@@ -23,10 +23,6 @@ void check_type(Dtype type, std::int64_t item_bytes, ComplexPart part) {
                           " bytes were asked for, the field's have " + std::to_string(item_bytes));
 }
 
-bool is_float(Dtype type) {
-    return type == Dtype::f4 || type == Dtype::f8;
-}
-
 // Bytes from the first stored element of a field to one.
 std::int64_t offset_of(const FieldStorage& f, const Index& strides, const Index& at) {
     std::int64_t offset = 0;

@@ -44,10 +44,17 @@ struct Variant : ChainNest {
                                                  arrays.rows());
     }
     bool serves(std::optional<std::int64_t> wanted) const {
-        return wanted == steps || (blocks && turns.empty() && wanted && *wanted >= fewest);
+        return wanted == steps || (blocks && turns.empty() && !kernel.updated() && wanted && *wanted >= fewest);
     }
     Report run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted,
                std::span<const StepPoints> points = {}) {
+        if (kernel.updated()) kernel.updated()->begin();
+        Report report = run_sweeps(said, wanted, points);
+        if (kernel.updated()) kernel.updated()->end();
+        return report;
+    }
+    Report run_sweeps(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted,
+                      std::span<const StepPoints> points) {
         if (!in_turn) return bound.report(bound.run(said, blocks ? wanted : std::nullopt, kernel.get().env));
         const std::uintptr_t env[] = {reinterpret_cast<std::uintptr_t>(kernel.get().env)};
         const std::vector<StepPoints> visited[] = {{points.begin(), points.end()}};
@@ -252,7 +259,23 @@ struct NestChain::State final : ChainMaker {
             m.nest = variant;
             memories.push_back(m.memories);
         }
+        if (updates_shared()) {
+            separate = "a nest updates a field in any order, which another nest of the chain uses";
+            return;
+        }
         separate = choose_chain_layout(std::move(members), context.size(), context.paths_off(), *this);
+    }
+    // Whether a nest updates a field that another one uses, in any order: the field gets that after all repetitions.
+    bool updates_shared() const {
+        const auto updates = [](const BoundNest::State& nest, const FieldStorage* field) {
+            const UpdatedFields* const updated = nest.variants.front()->kernel.updated();
+            return updated && updated->has(field);
+        };
+        for (const BoundNest::State* one : nests)
+            for (const BoundNest::State* other : nests)
+                for (const ArrayReads& a : other->arrays)
+                    if (one != other && a.field && updates(*one, a.field)) return true;
+        return false;
     }
     std::shared_ptr<ChainNest> prepare(std::size_t n, const PlanRequest& request, const LeastHalos& halos,
                                        bool as_planned) override {
@@ -293,9 +316,12 @@ struct NestChain::State final : ChainMaker {
         std::vector<std::uintptr_t> env;
         for (std::size_t n = 0; n < nests.size(); ++n) {
             nests[n]->renew();
+            if (UpdatedFields* const updated = static_cast<Variant&>(*variants[n]).kernel.updated()) updated->begin();
             env.push_back(reinterpret_cast<std::uintptr_t>(static_cast<Variant&>(*variants[n]).kernel.get().env));
         }
         BoundRun ran = sweeps->run(say(times), times, env);
+        for (const auto& each : variants)
+            if (UpdatedFields* const updated = static_cast<Variant&>(*each).kernel.updated()) updated->end();
         ChainReport report{ran.points, ran.time_s, ran.moving_s, ran.call_s, ran.interrupted};
         auto next = ran.reduced.begin();
         for (BoundNest::State* nest : nests) {

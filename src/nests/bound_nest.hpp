@@ -12,6 +12,7 @@
 #include "nests/some_points.hpp"
 #include "nests/step_points.hpp"
 #include "nests/step_row.hpp"
+#include "nests/updated_fields.hpp"
 #include "tilewave/nest.hpp"
 
 namespace tilewave {
@@ -54,18 +55,22 @@ Report run_rows(Context& context, const NestLoops& loops, const PlanRequest& req
                 std::span<const ArrayReads> arrays, const Kernel& kernel, const std::string& body,
                 const std::function<std::string(const Failure&)>& explain, std::span<const StepPoints> points);
 
-/// The kernel of a nest, which leaves points out where its problem has more than are to be computed.
+/// The kernel of a nest, which leaves points out where its problem has more than are to be computed, and updates
+/// fields.
 class NestKernel {
 public:
     /// @pre what `all` refers to lives on
     explicit NestKernel(const Kernel& all) : all_(all), made_(all) {}
-    void take(const NestProblem& nest);
+    void take(const NestProblem& nest, std::span<const ArrayReads> arrays);
     const Kernel& get() const { return made_; }
     /// That of every point.
     const Kernel& body() const { return all_; }
+    /// What runs begin and end with; null where they update nothing.
+    UpdatedFields* updated() const { return updated_.get(); }
 
 private:
     Kernel all_, made_;
+    std::unique_ptr<UpdatedFields> updated_;
     std::unique_ptr<SomePoints> some_;
 };
 

@@ -83,6 +83,17 @@ std::string accesses_of(const SweepProblem& p) {
     return text;
 }
 
+std::string updates_of(const NestProblem& nest, std::span<const ArrayReads> arrays) {
+    std::string text;
+    for (const UpdatedArray& u : nest.updates) {
+        const ArrayReads& a = arrays[static_cast<std::size_t>(u.array)];
+        text += std::string(", updates by ") + to_string(*a.update) + " items of " + std::to_string(a.item_bytes) +
+                " bytes" + (a.type ? std::string(", ") + to_string(*a.type) : "") + ", along " + to_string(a.axes);
+        if (a.scale.n) text += ", every " + to_string(a.scale) + " from " + to_string(a.residue);
+    }
+    return text;
+}
+
 std::string bound_text(const Bound& b) {
     return ", bound " + to_string(b.coefficients) + " " + std::to_string(b.constant);
 }
@@ -116,26 +127,32 @@ std::string described(const SweepProblem& p, const LoopPoints& points, const Nes
 
 }  // namespace
 
-void NestKernel::take(const NestProblem& nest) {
+void NestKernel::take(const NestProblem& nest, std::span<const ArrayReads> arrays) {
     some_.reset();
+    updated_.reset();
     made_ = all_;
+    if (!nest.updates.empty()) {
+        updated_ = std::make_unique<UpdatedFields>(all_, nest, arrays);
+        made_ = updated_->kernel();
+    }
     const LoopPoints& points = nest.points;
-    if (!points.left_out && points.bounds.empty() && !(all_.uses_index && points.renumbered())) return;
-    some_ = std::make_unique<SomePoints>(all_, nest);
+    if (!points.left_out && points.bounds.empty() && !(made_.uses_index && points.renumbered())) return;
+    some_ = std::make_unique<SomePoints>(made_, nest);
     made_ = some_->kernel();
 }
 
 namespace {
 
 // The problem of a block of the time steps, which are cut into blocks, and how many steps it has.
-NestProblem block_of(const NestLoops& loops, std::span<const ArrayReads> arrays, std::optional<std::int64_t>& steps) {
+NestProblem block_of(const NestLoops& loops, std::span<const ArrayReads> arrays, PathsOff off,
+                     std::optional<std::int64_t>& steps) {
     // Between steps the run looks after what no point writes, or elements.
     const std::vector<ChainTurn> turns = turns_of(loops, arrays);
     bool single = !loops.elements.empty() || (!turns.empty() && !loops.bounds.empty());
-    NestProblem nest = nest_problem(loops, arrays, single);
+    NestProblem nest = nest_problem(loops, arrays, single, off);
     steps = loops.steps;
     if (!steps) return nest;
-    if (!single && nest.problem.reads_history_of_neighbours()) nest = nest_problem(loops, arrays, single = true);
+    if (!single && nest.problem.reads_history_of_neighbours()) nest = nest_problem(loops, arrays, single = true, off);
     const SweepProblem& p = nest.problem;
     std::int64_t points = 1;
     for (int k = 1; k < p.dims(); ++k) points *= std::max<std::int64_t>(p.space.extent(k), 1);
@@ -171,13 +188,17 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
                 "a nest writes no array and reduces nothing; allowed: writes<...> of one or more, before those that "
                 "are "
                 "only read, or a body that is made by reducing()");
-        nest = block_of(loops, arrays, steps);
+        nest = block_of(loops, arrays, context.paths_off(), steps);
         SweepProblem& problem = nest.problem;
         widen(problem, halos);
         problem.paths_off = context.paths_off();
-        statement.description = described(problem, nest.points, loops, request, kernel, arrays) + ", body " + body +
-                                ", machine " + std::to_string(context.machine_number());
-        body_kernel.take(nest);
+        const std::string updates = updates_of(nest, arrays);
+        statement.description = described(problem, nest.points, loops, request, kernel, arrays) + updates + ", body " +
+                                body + ", machine " + std::to_string(context.machine_number());
+        for (const UpdatedArray& u : nest.updates)
+            statement.description +=
+                ", shape " + to_string(arrays[static_cast<std::size_t>(u.array)].shape) + " until " + to_string(u.last);
+        body_kernel.take(nest, arrays);
         for (const auto& [lo, hi, wraps] : halos)
             statement.description +=
                 ", halos " + to_string(lo) + " and " + to_string(hi) + " around " + to_string(wraps);
@@ -185,7 +206,7 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         known = context.component<PlannedNests>().find(statement.description);
         if (known) planned.ran_s = known->runs->ran_s;
         statement.prepared = known && !known->runs->enough();
-        planned.body = body + accesses_of(problem) +
+        planned.body = body + accesses_of(problem) + updates +
                        (nest.points.left_out ? ", of which every " + to_string(nest.points.strides) : "");
         planned.memory = to_string(problem.shape);
         planned.problem = problem;
@@ -251,9 +272,11 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
         agree_after(context, statement, prepare);
     else
         prepare();
+    if (made.updated()) made.updated()->begin();
     Report report =
         sweep.run(operands->all(), made.get(), ready.explained(explain), in_blocks ? loops.steps : std::nullopt, {}, 0,
                   elements ? elements->points() : std::span<const StepPoints>(), operands->whole());
+    if (made.updated()) made.updated()->end();
     if (elements) elements->gather(context);
     ready.planned.runs->ran_s += report.time_s;
     return report;

@@ -21,6 +21,7 @@ struct CheckedNest {
     NestLoops loops;
     std::vector<ArrayReads> arrays;
     int first = 0, dims = 0;  // loops: that of the first dimension, and of all
+    PathsOff off = 0;
 
     bool in_time() const { return first > 0; }
     bool any(bool ArrayReads::* is) const {
@@ -68,7 +69,8 @@ Box largest_space(const CheckedNest& g) {
     return space;
 }
 
-void check_axes(const ArrayReads& a, int first, int dims) {
+void check_axes(const ArrayReads& a, int time, int dims) {
+    const int first = a.update ? 0 : time;
     bool wrong = a.axes.n != a.shape.n;
     for (int d = 0; d < a.axes.n && !wrong; ++d)
         wrong = a.axes[d] < first || a.axes[d] >= dims || std::count(a.axes.begin(), a.axes.end(), a.axes[d]) > 1;
@@ -133,6 +135,22 @@ void check_offsets(const CheckedNest& g, const ArrayReads& a, bool backwards) {
     }
 }
 
+void check_update(const CheckedNest& g, const ArrayReads& a) {
+    const bool last = a.update == Update::last, numbers = a.type && (!is_complex(*a.type) || a.update == Update::sum);
+    const auto refuse = [&](const std::string& allowed) {
+        throw ConfigError("updates: " + std::string(to_string(*a.update)) + " was given for a field of shape " +
+                          to_string(a.shape) + " of " + (a.type ? to_string(*a.type) : "items that are no numbers") +
+                          "; allowed: " + allowed);
+    };
+    if (!last && !numbers) refuse("last, and of real numbers all, of complex ones the sum");
+    if (!last && is_float(*a.type) && static_cast<int>(*a.update) >= static_cast<int>(Update::bit_and))
+        refuse("of floats sum, min, max and last");
+    if (!g.in_time()) return;
+    for (int d = 0; d < a.axes.n; ++d)
+        if (a.axes[d] == 0 && a.shape[d] < *g.loops.steps)
+            refuse("along time at least " + std::to_string(*g.loops.steps) + " elements, one for each step");
+}
+
 void check_arrays(const CheckedNest& g) {
     const auto refuse = [&](const ArrayReads& a, const char* why) {
         throw ConfigError("the arrays of a nest have different shapes, or are parts of fields: " +
@@ -148,6 +166,10 @@ void check_arrays(const CheckedNest& g) {
         }
         if (g.in_time() && a.written && a.scale.n)
             refuse(a, "with time steps those that are written must be whole fields");
+        if (a.update) {
+            check_update(g, a);
+            continue;
+        }
         if (g.in_time() && a.written && a.shape.n < g.dims - 1)
             throw ConfigError("an array of shape " + to_string(a.shape) +
                               " is written in time steps, and lacks a loop; allowed: every loop but time");
@@ -242,9 +264,12 @@ void turn_time(CheckedNest& g, std::int64_t last_step) {
 // Checks all that needs no box. `time_back`: whether time runs backwards.
 CheckedNest checked(const NestLoops& loops, std::span<const ArrayReads> arrays, bool& time_back) {
     CheckedNest g{loops, {arrays.begin(), arrays.end()}, loops.steps.has_value()};
+    if (arrays.empty()) throw ConfigError("a nest was given no array; allowed: one or more that it writes or reads");
     for (const ArrayReads& a : g.arrays)
         g.dims = std::max({g.dims, a.shape.n + (a.axes.n ? 0 : g.first),
                            a.axes.n ? static_cast<int>(*std::max_element(a.axes.begin(), a.axes.end())) + 1 : 0});
+    if (loops.over && std::ranges::all_of(arrays, [](const ArrayReads& a) { return a.axes.n > 0; }))
+        g.dims = std::max(g.dims, loops.over->dims() + g.first);
     if (g.dims > max_dims)
         throw ConfigError(std::to_string(g.dims) + " loops were given; allowed: up to " + std::to_string(max_dims));
     for (ArrayReads& a : g.arrays) {
@@ -264,7 +289,7 @@ CheckedNest checked(const NestLoops& loops, std::span<const ArrayReads> arrays, 
     if (g.in_time() && *loops.steps < 0)
         throw ConfigError("steps: " + std::to_string(*loops.steps) + " was given; allowed: 0 and more");
     check_arrays(g);
-    if (g.in_time() && !g.arrays[0].written)
+    if (g.in_time() && std::ranges::none_of(g.arrays, [](const auto& a) { return a.written && !a.update; }))
         throw ConfigError("steps: a nest that writes no array has no time; allowed: without steps, or one that writes");
     if (g.any(&ArrayReads::pivots)) check_pivots(g);
     time_back = g.in_time() && std::ranges::find(loops.reverse, 0) != loops.reverse.end();
@@ -285,7 +310,35 @@ bool is_whole(const CheckedNest& g, const ArrayReads& a) {
                           g.any(&ArrayReads::pivots) || std::ranges::any_of(g.arrays, reads_whole));
 }
 
-LoopNest::Array array_of(const CheckedNest& g, std::span<const ArrayReads> given, std::size_t number) {
+// Whether points may update an array in any order: with integers, or where one point is the last of each element.
+bool in_any_order(const CheckedNest& g, const ArrayReads& a, const std::vector<Bound>& bounds) {
+    const bool others = std::ranges::any_of(g.arrays, [](const ArrayReads& b) { return !b.update; });
+    if (!g.in_time() && (!others || g.dims - a.axes.n < 2)) return false;
+    const bool several =
+        a.update == Update::last && std::ranges::any_of(bounds, [&](const Bound& b) {
+            return std::ranges::any_of(a.axes, [&](auto k) { return b.coefficients[static_cast<int>(k)] != 0; });
+        });
+    const bool ordered = a.update != Update::last && (is_float(*a.type) || is_complex(*a.type));
+    if (!several && !ordered && !without(g.off, FastPath::order_free)) return true;
+    if (g.in_time())
+        throw ConfigError(
+            "updates: " + std::string(to_string(*a.update)) + " was given for a field of loops " + to_string(a.axes) +
+            " in time steps, where its points have to update it in their order; allowed: integers, or last with bounds "
+            "of loops that the field lacks, without order_free in TILEWAVE_WITHOUT; of floats writes<...> of a field "
+            "with every loop but time");
+    return false;
+}
+
+// A nest without the arrays that points update in any order, and which of the given arrays it has.
+struct StatedNest {
+    LoopNest nest = {};
+    std::vector<int> arrays = {};
+    std::vector<UpdatedArray> updates = {};
+    std::vector<int> places = {};  // as NestProblem's
+};
+
+LoopNest::Array array_of(const CheckedNest& g, std::span<const ArrayReads> given, const std::vector<int>& numbers) {
+    const int number = numbers.back();
     const ArrayReads& a = g.arrays[number];
     LoopNest::Array array{a.item_bytes, a.shape, a.axes};
     array.in_time = g.in_time() && a.written;
@@ -295,36 +348,51 @@ LoopNest::Array array_of(const CheckedNest& g, std::span<const ArrayReads> given
     array.scale = a.scale, array.residue = a.residue;
     if (a.scale.n && !array.whole) {
         array.field_shape = given[number].shape;
-        for (array.field = 0; !of_one_field(given[array.field], given[number]);) ++array.field;
+        for (array.field = 0; !of_one_field(given[numbers[array.field]], given[number]);) ++array.field;
     }
     return array;
 }
 
 // What points access; `some`: of what is written, a point may leave what was there.
-void add_arrays(LoopNest& nest, const CheckedNest& g, std::span<const ArrayReads> given, bool some) {
+void add_arrays(StatedNest& stated, const CheckedNest& g, std::span<const ArrayReads> given,
+                const std::vector<Bound>& bounds, const Index& last, bool some) {
+    LoopNest& nest = stated.nest;
     std::vector<LoopNest::Place> reads;
     std::vector<PivotRead> of_reads;
+    std::vector<int> read_places;
     const bool pivots = g.any(&ArrayReads::pivots);
     for (std::size_t n = 0; n < g.arrays.size(); ++n) {
         const ArrayReads& a = g.arrays[n];
-        nest.arrays.push_back(array_of(g, given, n));
-        LoopNest::Place write{static_cast<int>(n), Index::filled(g.dims, 0), true};
+        if (a.update) stated.updates.push_back({static_cast<int>(n), -1, last});
+        const bool any_order = a.update && in_any_order(g, a, bounds);
+        if (a.written) stated.places.push_back(a.update ? -1 : static_cast<int>(nest.places.size()));
+        if (any_order) continue;
+        stated.arrays.push_back(static_cast<int>(n));
+        nest.arrays.push_back(array_of(g, given, stated.arrays));
+        const int number = static_cast<int>(nest.arrays.size()) - 1;
+        LoopNest::Place write{number, Index::filled(g.dims, 0), true};
         write.offset[0] = g.in_time();
         write.read = some;
         for (std::size_t r = 0; r < a.offsets.size(); ++r) {
-            LoopNest::Place read{static_cast<int>(n), Index::filled(g.dims, 0)};
+            LoopNest::Place read{number, Index::filled(g.dims, 0)};
             read.along = of_axis(a.offsets[r]);
             if (g.in_time()) read.offset[0] = a.offsets[r][0] + a.written;  // points write time t + 1
             for (int d = 0; d < a.axes.n; ++d)
                 if (const std::int64_t o = a.offsets[r][d + g.first]; o != All::mark)
                     read.offset[static_cast<int>(a.axes[d])] = o;
             write.read |= g.in_time() && !read.along && read.offset == write.offset;
+            read_places.push_back(static_cast<int>(reads.size()));
             reads.push_back(read);
             of_reads.push_back(a.pivots ? static_cast<PivotRead>(r) : PivotRead::operand);
+        }
+        if (a.update) {  // in the order of the loops
+            stated.updates.back().place = static_cast<int>(nest.places.size());
+            reads.push_back({number, write.offset});
         }
         if (a.written) nest.places.push_back(write);
         nest.sequential |= in_loop_order(g, a) || reads_whole(a);
     }
+    for (const int read : read_places) stated.places.push_back(static_cast<int>(nest.places.size()) + read);
     if (pivots) nest.pivots.assign(nest.places.size(), PivotRead::point);
     if (pivots) nest.pivots.insert(nest.pivots.end(), of_reads.begin(), of_reads.end());
     nest.places.insert(nest.places.end(), reads.begin(), reads.end());
@@ -354,6 +422,16 @@ NestProblem made_of_points(LoopNest& nest, LoopPoints points) {
     return made(nest, std::move(points));
 }
 
+NestProblem made_of(StatedNest stated, LoopPoints points) {
+    NestProblem found = made_of_points(stated.nest, std::move(points));
+    for (NestOperandPart& part : found.operands) part.array = stated.arrays[part.array];
+    if (stated.updates.empty()) return found;
+    found.problem.once = std::ranges::any_of(stated.updates, [](const UpdatedArray& u) { return u.place < 0; });
+    found.updates = std::move(stated.updates);
+    found.places = std::move(stated.places);
+    return found;
+}
+
 }  // namespace
 
 Index LoopPoints::given(Index x) const {
@@ -362,12 +440,14 @@ Index LoopPoints::given(Index x) const {
     return x;
 }
 
-NestProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays, bool single_steps) {
+NestProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays, bool single_steps, PathsOff off) {
     bool time_back = false;
     CheckedNest g = checked(loops, arrays, time_back);
+    g.off = off;
     LoopPoints points;
     if (time_back) turn_time(g, *(points.last_step = *loops.steps - 1));
-    LoopNest nest;
+    StatedNest stated;
+    LoopNest& nest = stated.nest;
     nest.downwards.resize(g.dims);
     for (const int k : g.loops.reverse) nest.downwards[k] = true;
     if (!loops.periodic.empty()) nest.periodic = Index::filled(g.dims, 0);
@@ -380,12 +460,17 @@ NestProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arr
     if (g.in_time()) nest.box.hi[0] = *loops.steps;
     if (loops.over) narrow(nest.box, *loops.over, g.first);
     take_strides(g, nest.box, points);
-    for (const Bound& b : narrow(nest.box, g.loops.bounds, g.first)) {
+    const std::vector<Bound> bounds = narrow(nest.box, g.loops.bounds, g.first);
+    for (const Bound& b : bounds) {
         const bool of_steps = single_steps && g.in_time() && b.coefficients[0] != 0;
         (of_steps ? points.bounds : nest.bounds).push_back(b);
     }
-    add_arrays(nest, g, arrays, points.left_out || !points.bounds.empty());
-    NestProblem found = made_of_points(nest, std::move(points));
+    Index last;
+    if (std::ranges::any_of(g.arrays, [](const ArrayReads& a) { return a.update == Update::last; }))
+        last = BoundedLoops{nest.box, bounds}.last(nest.downwards, points.first, points.strides);
+    if (last.n && points.last_step) last[0] = *points.last_step - last[0];
+    add_arrays(stated, g, arrays, bounds, last, points.left_out || !points.bounds.empty());
+    NestProblem found = made_of(std::move(stated), std::move(points));
     if (found.problem.skews_parts_of_fields())
         throw ConfigError(
             "a part of a field was given for a nest whose dependences skew its loops; allowed: dependences with no "

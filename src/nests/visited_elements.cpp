@@ -13,7 +13,7 @@ VisitedElements::VisitedElements(std::span<const StepElements> elements, std::in
     : elements_(elements) {
     for (const StepElements& each : elements) {
         const auto is_it = [&](const ArrayReads& a) {
-            return a.written && a.field == each.field && !a.row && (parts || a.scale.n == 0);
+            return a.written && a.field == each.field && !a.row && (parts || (a.scale.n == 0 && !a.update));
         };
         const auto array = std::ranges::find_if(arrays, is_it);
         const std::int64_t item = item_bytes(each.type);
@@ -33,7 +33,8 @@ VisitedElements::VisitedElements(std::span<const StepElements> elements, std::in
                                   to_string(array->shape));
             subscripts.insert(subscripts.end(), at.begin(), at.end());
         }
-        points_.push_back({static_cast<int>(array - arrays.begin()),
+        const auto updated = [](const ArrayReads& a) { return a.update.has_value(); };  // a nest in time has no others
+        points_.push_back({static_cast<int>(array - arrays.begin() - std::count_if(arrays.begin(), array, updated)),
                            {},
                            each.values.data(),
                            item,

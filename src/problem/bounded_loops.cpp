@@ -40,6 +40,24 @@ std::pair<std::int64_t, std::int64_t> BoundedLoops::clipped(const Index& at, std
     return {lo, std::max(lo, hi)};
 }
 
+Index BoundedLoops::last(const std::vector<bool>& downwards, const Index& first, const Index& strides) const {
+    Box box = space;
+    const auto found = [&](const auto& self, int k) -> bool {
+        if (none_in(box)) return false;
+        if (k == box.dims()) return true;
+        const std::int64_t lo = box.lo[k], hi = box.hi[k], stride = strides.n ? strides[k] : 1;
+        for (std::int64_t n = 0; n < hi - lo; ++n) {
+            const std::int64_t x = downwards[k] ? lo + n : hi - 1 - n;
+            if (stride > 1 && floor_mod(x - first[k], stride) != 0) continue;
+            box.lo[k] = x, box.hi[k] = x + 1;
+            if (self(self, k + 1)) return true;
+        }
+        box.lo[k] = lo, box.hi[k] = hi;
+        return false;
+    };
+    return found(found, 0) ? box.lo : Index();
+}
+
 std::int64_t BoundedLoops::points() const {
     if (bounds.empty() || space.empty()) return space.points();
     const int last = space.dims() - 1;

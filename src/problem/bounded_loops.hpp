@@ -22,6 +22,9 @@ struct BoundedLoops {
     std::int64_t points() const;
     /// Those of the row through `at`, along the last loop, within [lo, hi): their last component.
     std::pair<std::int64_t, std::int64_t> clipped(const Index& at, std::int64_t lo, std::int64_t hi) const;
+    /// The point that comes last where some loops run downwards, of every strides[k]-th index from first[k] on (empty:
+    /// of all); empty where there is none.
+    Index last(const std::vector<bool>& downwards, const Index& first, const Index& strides) const;
 };
 
 }  // namespace tilewave

@@ -132,7 +132,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
-C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "batches": {
@@ -148,7 +148,7 @@ plan      y     y     y     -D       y       y      y    y       y      x      y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     -D       y       y      y    y       y      y      y      y     x    y        y
-C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "loops in the body": {
@@ -243,12 +243,6 @@ REASONS = {
         "The nests of a chain are bound each by itself.",
         "a `tw.bind` for each nest, or `tw.bind` of the tuple, whose run repeats it",
     ),
-    "V": (
-        "-",
-        "^C[+][+]$",
-        "The C++ front takes the value of a point, and the rewrites that other results need read a body in Python.",
-        "the nest in Python",
-    ),
     "T": (
         "-",
         "^C[+][+] windows$",
@@ -325,6 +319,39 @@ CPP = {
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
         "strides+": "SeveralNests.TablesByIndex",
         "back+": "SeveralNests.TablesByIndex",
+    },
+    "updates in any order": {
+        "ranks": "Updates.InAnyOrder",
+        "lanes": "Updates.InAnyOrder",
+        "steps": "Updates.InTime",
+        "periodic": "Updates.InTime",
+        "strides": "Updates.InAnyOrder",
+        "affine": "Updates.InAnyOrder",
+        "back": "Updates.InTime",
+        "history": "Updates.InTime",
+        "reduce": "Updates.InAnyOrder",
+        "points": "Updates.InTime",
+        "window": "Updates.InAnyOrder",
+        "until": "Updates.InChains",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Updates.InAnyOrder",
+        "back+": "Updates.InTime",
+    },
+    "batches": {
+        "ranks": "Updates.Batches",
+        "lanes": "Updates.Batches",
+        "steps": "Updates.BatchesInTime",
+        "strides": "Updates.Batches",
+        "affine": "Updates.Batches",
+        "back": "Updates.BatchesInTime",
+        "history": "Updates.BatchesInTime",
+        "reduce": "Updates.Batches",
+        "points": "Updates.BatchesInTime",
+        "window": "Updates.Batches",
+        "until": "Updates.Batches",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Updates.Batches",
+        "back+": "Updates.BatchesInTime",
     },
     "loops in the body": {
         "ranks": "TaskNests.WholeAxes",
