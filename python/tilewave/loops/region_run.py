@@ -2,19 +2,22 @@
 
 import ast
 import builtins
+import functools
 import itertools
 import math
 import re
+import time
 
 import numpy as np
 
+from tilewave.context.context import context
 from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, KernelError, shown
 from tilewave.field.field import Field
 from tilewave.foreign import array_of, is_array
 from tilewave.kernel.in_order import RANGES, Known, LoopsKernel
 from tilewave.kernel.scalars import Slot
-from tilewave.loops import plan
+from tilewave.loops import lanes, plan
 from tilewave.loops.distribute import Ordered, steps_of
 from tilewave.loops.guards import cut
 from tilewave.loops.inside import are_inside, may_wrap, outside
@@ -37,10 +40,18 @@ class InOrder:
     Parameters
     ----------
     region : Region
+    live : set of str
+        Names that are needed behind it.
+
+    Attributes
+    ----------
+    lanes : int
+        That have taken part in the last run.
     """
 
-    def __init__(self, region):
+    def __init__(self, region, live):
         self.region, self._kernels, self._tree, self._inside = region, {}, None, {}
+        self._live, self._taken_s, self.lanes = live, {}, 1
 
     def run(self, arrays, names):
         """Run the loops.
@@ -64,16 +75,37 @@ class InOrder:
             else:
                 foreign[name] = type(names[name]).__name__
         memory = {name: _memory(arrays[name]) for name in region.tables}
-        kernel = self._kernel(memory, given, foreign)
         try:
-            return kernel.run(memory, given)
+            return self._run(memory, given, foreign, arrays)
         finally:
             for name in region.written_tables:
                 if memory[name] is not arrays[name] and arrays[name].context.size > 1:
                     arrays[name][...] = memory[name]
 
-    def _kernel(self, arrays, given, foreign):
-        region = self.region
+    @functools.cached_property
+    def _turns(self):
+        return lanes.turns_of(self.region, self._live)
+
+    def _run(self, memory, given, foreign, arrays):
+        """Run the loops, in pieces where turns need none of the others and take long."""
+        key, turns = tuple((name, each.shape) for name, each in memory.items()), None
+        if self._taken_s.get(key, lanes.LEAST_S) >= lanes.LEAST_S and self._turns and are_apart(self.region, memory):
+            turns = self._turns.of(plan.numbers_of(self.region, memory, given))
+        began, self.lanes = time.perf_counter(), 1
+        if turns is None or any(_overlaps_itself(memory[name]) for name in self.region.written_tables):
+            found = self._kernel(self.region, memory, given, foreign).run(memory, given)
+        else:
+            part = self._turns
+            kernel = self._kernel(part.region, memory, {**given, part.begin: 0, part.end: 0}, foreign)
+            found, self.lanes = lanes.divided(
+                lambda begin, end: kernel.run(memory, {**given, part.begin: begin, part.end: end}),
+                turns,
+                lambda: _lanes_of(arrays.values()),
+            )
+        self._taken_s[key] = (time.perf_counter() - began) * self.lanes
+        return found
+
+    def _kernel(self, region, arrays, given, foreign):
         slots = tuple(Slot.of(name, value, RANGES) for name, value in given.items())
         dtypes = {name: array.dtype for name, array in arrays.items()}
         unit = frozenset(name for name, each in arrays.items() if each.strides[-1] == each.itemsize)
@@ -111,6 +143,12 @@ class InOrder:
 def _is_number(value):
     """Return whether a value is what np.where gives for numbers."""
     return isinstance(value, np.ndarray) and value.shape == () and value.dtype in ALL
+
+
+def _lanes_of(arrays):
+    """The lanes of a context of fields, or of the usual one."""
+    contexts = [each.context for each in arrays if isinstance(each, Field)] or [context()]
+    return contexts[0].threads
 
 
 def _memory(array):
@@ -165,7 +203,7 @@ class RegionRun:
     def __init__(self, found, runs, exact):
         self.found, self.region, self.exact = found, found.region, exact
         self._inner = [runs[number] for number in found.inner]
-        self._whole = InOrder(self.region) if self.region else None
+        self._whole = InOrder(self.region, found.live) if self.region else None
         self._steps, self._parts, self._plans, self.last = None, {}, {}, None
 
     def takes(self, names):
@@ -228,7 +266,10 @@ class RegionRun:
         arrays = {name: self._array(names, name) for name in self.region.tables}
         self.last = parts = self._plan(arrays, names)
         if all(part.kind == "in order" for part in parts):
-            return self._whole.run(arrays, names)
+            found = self._whole.run(arrays, names)
+            if self._whole.lanes > 1:
+                self.last = [Part("lanes", [self.found.node], f"{self._whole.lanes} lanes")]
+            return found
         found, names = {}, dict(names)
         for part in parts:
             if part.kind != "in order":
@@ -251,7 +292,7 @@ class RegionRun:
         """The loops of a part in their order."""
         if id(part) not in self._parts:
             own = Region(self.region.source, self.region.function, part.statements, self.region.local_names)
-            self._parts[id(part)] = part, InOrder(own)
+            self._parts[id(part)] = part, InOrder(own, self.found.live | self.region.reads)
         return self._parts[id(part)][1]
 
     def _plan(self, arrays, names):
@@ -376,6 +417,9 @@ def _about(part):
     where = f"lines {lines[0]} to {lines[-1]}" if lines[0] < lines[-1] else f"line {lines[0]}"
     if part.kind == "Python":
         yield f"{where}: Python, for the nests in it"
+        return
+    if part.kind == "lanes":
+        yield f"{where}: compiled, its turns on {part.why}: none needs another one"
         return
     if part.kind == "in order":
         yield f"{where}: in order, compiled: {part.why}"

@@ -17,6 +17,7 @@ from random_programs.outcomes import Outcome, of_errors
 from random_programs.plain import Definition
 from random_programs.settings import PLAN
 from random_programs.whole import Whole
+from tilewave.loops import lanes as loops_lanes
 from tilewave.loops import plan as loops_plan
 from tilewave.nests.chain import several
 
@@ -35,6 +36,7 @@ def outcome(program, setting):
         mock.patch.object(several, "LEAST_MOVED_BYTES", LEAST_MOVED_BYTES[setting.joined]),
         mock.patch.object(loops_plan, "LEAST_POINTS", least),
         mock.patch.object(loops_plan, "LEAST_POINTS_OF_TURNS", least),
+        mock.patch.object(loops_lanes, "LEAST_S", 0 if setting.whole.get("divided") else 1e9),
     ):
         warnings.simplefilter("ignore")
         try:

@@ -34,6 +34,7 @@ def draw_whole(choices):
         "order": choices.pick("exact", "loops"),
         "added": choices.chance(0.5),  # sums of the body are loops that add
         "heads": choices.pick("range", "range", "reversed", "product"),
+        "divided": choices.chance(0.5),  # turns are divided among lanes, however short they are
         "continued": choices.chance(0.5),  # conditions on indices leave out the rest of a turn
     }
 

@@ -1,0 +1,190 @@
+"""Divides the turns of a loop among lanes, where no turn touches what another one writes."""
+
+import ast
+import copy
+import threading
+import time
+from dataclasses import dataclass
+
+from tilewave.loops.liveness import needs
+from tilewave.loops.tree import linear, names_in
+from tilewave.nest.inner_loops import is_element
+from tilewave.nest.region import Region
+from tilewave.nest.subscript import subscripts_of
+
+#: Seconds of a loop from which dividing it pays: lanes take some 0.1 ms to begin.
+LEAST_S = 1e-3
+#: The part of the turns that one lane makes first, to see how long they take; pieces that a lane then makes in all.
+PROBED, PIECES = 64, 8
+
+
+@dataclass(eq=False)
+class Turns:
+    """A loop whose turns need none of the others.
+
+    Attributes
+    ----------
+    region : Region
+        The loop over turns from `begin` to `end`, two names.
+    begin, end : str
+    bounds : list of Affine
+        Of the loop: begin, end and step.
+    forms : list of Affine
+        Subscripts, of the loop's index, by which elements of different turns differ; none may count from the end.
+    index : str
+    """
+
+    region: Region
+    begin: str
+    end: str
+    bounds: list
+    forms: list
+    index: str
+
+    def of(self, numbers):
+        """The turns as a range, for these integers; None where they cannot be divided."""
+        if any(name not in numbers for form in self.bounds for name in form.terms):
+            return None
+        low, high, step = (_at(form, numbers) for form in self.bounds)
+        turns = range(low, high, step) if step else ()
+        if step < 1 or len(turns) < 2 or low < 0 or high >= 2**30:
+            return None
+        for form in self.forms:
+            if any(name not in numbers for name in form.terms.keys() - {self.index}):
+                return None
+            if min(_at(form, {**numbers, self.index: turn}) for turn in (turns[0], turns[-1])) < 0:
+                return None
+        return turns
+
+
+def _at(form, numbers):
+    return form.constant + sum(numbers[name] * factor for name, factor in form.terms.items())
+
+
+def turns_of(region, live):
+    """The `Turns` of a region that is one loop; None where a turn may need another one.
+
+    Names that the body assigns must be its own: assigned before they are read, and in each turn where they are `live`
+    behind the loop. Each array that is written has a subscript that is the same form of the index in all accesses.
+    """
+    body = region.source.tree.body
+    if len(body) != 1 or not isinstance(body[0], ast.For) or not isinstance(body[0].target, ast.Name):
+        return None
+    loop, index = body[0], body[0].target.id
+    nodes = [node for statement in loop.body for node in ast.walk(statement)]
+    assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    needed, certain = needs(loop.body)
+    if index in assigned or assigned & (
+        needed | {each.id for each in ast.walk(loop.iter) if isinstance(each, ast.Name)}
+    ):
+        return None
+    if assigned & live - certain or _leaves(loop.body):
+        return None
+    changing = assigned | {index}
+    bounds = [linear(each, lambda name: not names_in(name) & changing) for each in _ends(loop.iter)]
+    forms = [_apart(nodes, array, index, assigned) for array in region.written_tables]
+    if any(form is None for form in (*bounds, *forms)):
+        return None
+    begin, end = f"{index}_begin", f"{index}_end"
+    if {begin, end} & region.local_names:
+        return None
+    part = copy.copy(loop)
+    part.iter = copy.copy(loop.iter)
+    names = [ast.copy_location(ast.Name(name, ast.Load()), loop.iter) for name in (begin, end)]
+    part.iter.args = [*names, *loop.iter.args[2:]]
+    own = Region(region.source, region.function, [part], region.local_names | {begin, end})
+    return Turns(own, begin, end, bounds, forms, index)
+
+
+def _ends(call):
+    """Begin, end and step of a range."""
+    given = call.args if len(call.args) > 1 else [ast.Constant(0), *call.args]
+    return given if len(given) == 3 else [*given, ast.Constant(1)]
+
+
+def _leaves(statements):
+    """Return whether statements of a loop may end it."""
+    for node in statements:
+        if isinstance(node, ast.Break):
+            return True
+        inner = (
+            [] if isinstance(node, ast.For | ast.While) else [getattr(node, part, []) for part in ("body", "orelse")]
+        )
+        if any(_leaves(part) for part in inner):
+            return True
+    return False
+
+
+def _apart(nodes, array, index, assigned):
+    """The form by which elements of an array differ from turn to turn; None where there is none."""
+    accesses = [
+        subscripts_of(node)
+        for node in nodes
+        if is_element(node) and isinstance(node.value, ast.Name) and node.value.id == array
+    ]
+    for parts in zip(*accesses, strict=True):
+        forms = [linear(part, lambda name: not names_in(name) & assigned) for part in parts]
+        if any(form is None or form.divisor != 1 or not form.terms.get(index) for form in forms):
+            continue
+        if len({(form.constant, frozenset((n, f) for n, f in form.terms.items() if f)) for form in forms}) == 1:
+            return forms[0]
+    return None
+
+
+def divided(run, turns, lanes):
+    """Run turns in pieces, most of them on several lanes where they take long.
+
+    Parameters
+    ----------
+    run : function
+        Of the first turn and the end of a piece; what it returns for the last piece is the result.
+    turns : range
+    lanes : function
+        Returns the number of lanes.
+
+    Returns
+    -------
+    (object, int)
+        The result, and the lanes that took part.
+
+    Raises
+    ------
+    Exception
+        The one that the first turn that raises has raised.
+    """
+    first, began = max(len(turns) // PROBED, 1), time.perf_counter()
+    found = run(turns[0], turns[first - 1] + 1)
+    left = turns[first:]
+    if not left:
+        return found, 1
+    each_s = (time.perf_counter() - began) / first
+    count = min(lanes(), len(left)) if each_s * len(left) >= LEAST_S else 1
+    if count == 1:
+        return run(left[0], left[-1] + 1), 1
+    size = max(len(left) // (PIECES * count), 1)
+    pieces = iter([left[k : k + size] for k in range(0, len(left), size)])
+    lock, errors, results = threading.Lock(), {}, {}
+
+    def make():
+        while True:
+            with lock:
+                piece = None if errors else next(pieces, None)
+            if piece is None:
+                return
+            try:
+                results[piece[0]] = run(piece[0], piece[-1] + 1)
+            except BaseException as error:
+                errors[piece[0]] = error
+                return
+
+    others = [threading.Thread(target=make, daemon=True) for _ in range(count - 1)]
+    for each in others:
+        each.start()
+    try:
+        make()
+    finally:
+        for each in others:
+            each.join()
+    if errors:  # pieces are taken in order: all before it have run
+        raise errors[min(errors)]
+    return results[max(results)], count

@@ -1,0 +1,159 @@
+"""Loops whose turns need none of the others are divided among lanes: with the bits of Python's loops."""
+
+import numpy as np
+import pytest
+from test_loops import same, some
+
+import tilewave as tw
+from tilewave.loops import lanes, region_run
+
+
+@pytest.fixture(autouse=True)
+def three_lanes(monkeypatch):
+    """Three lanes, for loops that take no time, too."""
+    monkeypatch.setattr(lanes, "LEAST_S", 0)
+    monkeypatch.setattr(region_run, "_lanes_of", lambda arrays: 3)
+
+
+def escapes(out, n):
+    for i in range(n):
+        for j in range(n):
+            z, c = 0j, complex(3.0 * j / n - 2.2, 3.0 * i / n - 1.5)
+            k = 0
+            while abs(z) < 2 and k < 30:
+                z = z * z + c
+                k += 1
+            out[i, j] = k
+
+
+def nearest(x, c, where):
+    for i in range(len(x)):
+        best = np.inf
+        for k in range(len(c)):
+            d = abs(x[i] - c[k])
+            if d < best:
+                best = d
+                where[i, 1] = k
+        if best > 0.3:
+            continue
+        where[i, 0] += best
+
+
+def of_every_other(x, y, n):
+    """Strides, an offset, and names that are needed behind the loop."""
+    last = -1.0
+    for i in range(2, n, 3):
+        last = x[i + 1]
+        while last > 0.2:
+            last *= 0.5
+        y[2*i + 1] = last + y[2*i + 1]
+    return last, i
+
+
+@pytest.mark.parametrize(
+    "function, arguments",
+    [
+        (escapes, [np.zeros((20, 20), "i4"), 20]),
+        (nearest, [some(50), some(7, seed=2), np.zeros((50, 2))]),
+        (of_every_other, [some(40), some(90, seed=2), 38]),
+        (of_every_other, [some(40), some(90, seed=2), 3]),
+    ],
+)
+def test_turns_on_lanes(function, arguments):
+    found = same(function, *arguments)
+    turns = len(range(2, arguments[2], 3)) if function is of_every_other else 20
+    assert ("its turns on" in found.explain()) == (turns > 1)
+
+
+def carried(x, y, n):
+    s = 0.0
+    for i in range(n):
+        while s > 1:
+            s -= 1
+        s += x[i]
+        y[i] = s
+
+
+def neighbours(x, y, n):
+    for i in range(1, n):
+        k = 0
+        while k < 3:
+            y[i] += y[i-1] * x[k]
+            k += 1
+
+
+def from_the_end(x, y, n):
+    """Turn n - 1 and turn -1 have one element."""
+    for i in range(-1, n):
+        k = 0
+        while k < 3:
+            y[i] = y[i] * 0.5 + x[k] + i
+            k += 1
+
+
+def sometimes(x, y, n):
+    last = -1.0
+    for i in range(n):
+        k = 0
+        while k < 2:
+            k += 1
+        if x[i] > 0.5:
+            last = x[i]
+        y[i] = k
+    return last
+
+
+def until(x, y, n):
+    for i in range(n):
+        if x[i] > 0.9:
+            break
+        while y[i] < 3:
+            y[i] += 1
+
+
+def scattered(x, y, n):
+    for i in range(n):
+        k = int(x[i] * n)
+        while y[k] < i:
+            y[k] += 1 + x[i]
+
+
+@pytest.mark.parametrize("function", [carried, neighbours, from_the_end, sometimes, until, scattered])
+def test_turns_that_need_others(function):
+    found = same(function, some(40), some(40, seed=2), 40)
+    assert "its turns on" not in found.explain()
+
+
+def test_arrays_in_one_memory():
+    def shifted(x, y, n):
+        for i in range(n):
+            k = 0
+            while k < 2:
+                y[i] += x[i]
+                k += 1
+
+    def called(function):
+        memory = some(41)
+        function(memory[:-1], memory[1:], 40)
+        return memory
+
+    ours = tw.loops(shifted)
+    np.testing.assert_array_equal(called(ours), called(shifted))
+    assert "its turns on" not in ours.explain()
+
+
+def test_the_first_error_is_raised():
+    @tw.loops
+    def checked(x, y):
+        for i in range(len(x)):
+            y[i] = 1
+            if x[i] > 0.5:
+                raise ValueError("large")
+            if x[i] > 0.4:
+                raise OverflowError("near")
+
+    x = np.zeros(500)
+    x[77], x[300:] = 0.45, 1
+    for _ in range(5):
+        with pytest.raises(OverflowError, match="near"):
+            checked(x, np.zeros(500))
