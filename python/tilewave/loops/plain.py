@@ -1,12 +1,9 @@
 """Loops as regions read them: shorter forms written out, extents of other arrays as names."""
 
 import ast
-import builtins
 import copy
-import itertools
 
-import numpy as np
-
+from tilewave.loops.ranges import Ranges
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.language import without_members
 from tilewave.nest.parse import parse
@@ -16,21 +13,25 @@ from tilewave.nest.subscript import subscripts_of
 def plain_loop(node, scope, local_names, live):
     """A loop in the form that regions take.
 
-    It has ``A[i, j]`` for ``A[i][j]`` and for ``row[j]`` after ``row = A[i]``, extents for ``len(A[0])`` and
-    ``A.size``, ``else`` for ``continue``, comparisons for ``x in (1, 2)``, and loops over ranges for those over
-    ``reversed``, ``enumerate``, ``zip``, ``ndindex``, ``product`` and elements; `live` are the names that are needed
-    behind it.
+    It has ``A[i, j]`` for ``A[i][j]`` and for ``row[j]`` after ``row = A[i]``, elements for ``x, y = A[i]``, extents
+    for ``len(A[0])`` and ``A.size``, ``else`` for ``continue``, comparisons for ``x in (1, 2)``, and ranges in place of
+    what else loops go over (`Ranges`); `live` are the names that are needed behind it.
 
     Returns
     -------
     ast.stmt, dict
-        The loop, and of what must be arrays, not lists, the number of dimensions: None where any is right.
+        The loop, and of what must be arrays, not lists, the numbers of dimensions and of columns, None where any is
+        right.
     """
-    ranges = _Ranges(scope, local_names, live)
+    ranges = Ranges(scope, local_names, live)
     node = ranges.visit(without_members(copy.deepcopy(node)))
-    rows = _Rows(node, live)
-    node = _Continued().visit(_Joined().visit(rows.visit(node)))
-    return _sized(node), {row.value.id: None for row in rows.rows.values()} | ranges.over
+    rows, unpacked = _Rows(node, live), _Unpacked()
+    node = _Continued().visit(unpacked.visit(_Joined().visit(rows.visit(node))))
+    over = {row.value.id: (None, None) for row in rows.rows.values()} | ranges.over
+    # Of one array in several ways: what holds for all of them.
+    for name, what in unpacked.over.items():
+        over[name] = what if over.get(name, (None, None)) == (None, None) else (-1, None)
+    return _sized(node), over
 
 
 def _sized(node):
@@ -87,104 +88,6 @@ class _Rows(ast.NodeTransformer):
             return None
         names = {each.id for each in ast.walk(row) if isinstance(each, ast.Name)}
         return None if any(self.stored.count(each) > (each in self.indices) for each in names) else self.visit(row)
-
-
-class _Ranges(ast.NodeTransformer):
-    """Loops over ranges in place of others."""
-
-    def __init__(self, scope, local_names, live):
-        self.scope, self.local_names, self.live, self.over = scope, local_names, live, {}
-
-    def visit_For(self, node):
-        """Replace what a loop goes over; what is not known stays."""
-        node = self.generic_visit(node)
-        call, ranged = node.iter, None
-        if isinstance(call, ast.Name):
-            ranged = self._elements(node, (node.target,), (call,))
-        elif isinstance(call, ast.Call) and not call.keywords and call.args:
-            found, targets = self.scope.resolve(call.func), getattr(node.target, "elts", ())
-            if found is builtins.reversed:
-                ranged = self._reversed(node, call.args[0])
-            elif found is builtins.enumerate and len(call.args) == 1 and len(targets) == 2:
-                ranged = self._elements(node, targets[1:], call.args, targets[0])
-            elif found is builtins.zip and len(targets) == len(call.args):
-                ranged = self._elements(node, targets, call.args)
-            elif found is np.ndindex and len(targets) == len(call.args):
-                ranged = self._nested(node, targets, [self._range(call, each) for each in call.args])
-            elif found is itertools.product and len(targets) == len(call.args) and all(map(self._ends, call.args)):
-                ranged = self._nested(node, targets, call.args)
-        return ast.fix_missing_locations(ranged) if ranged else node
-
-    def _ends(self, node):
-        """The arguments of a range; None for something else."""
-        ranged = isinstance(node, ast.Call) and self.scope.resolve(node.func) is builtins.range and not node.keywords
-        return node.args if ranged and 1 <= len(node.args) <= 3 else None
-
-    def _range(self, where, *ends):
-        return ast.copy_location(ast.Call(ast.copy_location(ast.Name("range", ast.Load()), where), [*ends], []), where)
-
-    def _is_builtin(self, *names):
-        return all(self.scope.lookup(name) is getattr(builtins, name) for name in names)
-
-    def _loop(self, node, target, iterated, body):
-        return ast.copy_location(ast.For(target, iterated, body, node.orelse), node)
-
-    def _reversed(self, node, given):
-        """Downwards, over a range of steps of one."""
-        ends = self._ends(given)
-        if not ends or len(ends) == 3:
-            return None
-        low, high = [ast.copy_location(ast.Constant(0), given), *ends][-2:]
-        one = [ast.BinOp(copy.deepcopy(end), ast.Sub(), ast.Constant(1)) for end in (high, low)]
-        return self._loop(node, node.target, self._range(given, *one, ast.Constant(-1)), node.body)
-
-    def _elements(self, node, targets, arrays, index=None):
-        """The elements of arrays one by one; `index` is their number."""
-        written = {each.id for part in node.body for each in ast.walk(part) if _is_stored(each)}
-        plain = all(isinstance(each, ast.Name) for each in (*targets, *arrays, *((index,) if index else ())))
-        if not plain or written & {each.id for each in arrays} or not self._is_builtin("range", "len", "min"):
-            return None
-        if index is None or index.id in written:  # a name of its own, which the body does not change
-            first = f"{targets[0].id}_index"
-            free = (f"{first}_{k}" if k else first for k in itertools.count())
-            number = next(name for name in free if name not in self.local_names)
-            self.local_names.add(number)
-        else:
-            number = index.id
-        values = [
-            ast.Assign([target], ast.Subscript(array, ast.Name(number, ast.Load()), ast.Load()))
-            for target, array in zip(targets, arrays, strict=True)
-        ]
-        if index is not None and index.id != number:
-            values.insert(0, ast.Assign([index], ast.Name(number, ast.Load())))
-        for each in values:
-            ast.copy_location(each, node)
-        lengths = [ast.Call(ast.Name("len", ast.Load()), [copy.deepcopy(array)], []) for array in arrays]
-        length = lengths[0] if len(lengths) == 1 else ast.Call(ast.Name("min", ast.Load()), lengths, [])
-        self.over |= {array.id: 1 for array in arrays}
-        return self._loop(node, ast.Name(number, ast.Store()), self._range(node.iter, length), [*values, *node.body])
-
-    def _nested(self, node, targets, ranges):
-        """Loops in each other, which ``break`` would not leave."""
-        leaves = any(isinstance(each, ast.Break) for part in node.body for each in ast.walk(part))
-        plain = all(isinstance(each, ast.Name) for each in targets) and len({each.id for each in targets}) == len(
-            targets
-        )
-        if leaves or not plain or node.orelse or not self._is_builtin("range"):
-            return None
-        stored = {each.id for part in node.body for each in ast.walk(part) if _is_stored(each)}
-        named = {each.id for part in ranges for each in ast.walk(part) if isinstance(each, ast.Name)}
-        indices = {each.id for each in targets}
-        if (named | indices) & stored or named & indices or indices & self.live:
-            return None  # the ranges are evaluated once, and indices are set anew in each turn
-        body = node.body
-        for target, iterated in zip(reversed(targets), reversed(ranges), strict=True):
-            body = [self._loop(node, target, iterated, body)]
-        return body[0]
-
-
-def _is_stored(node):
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def without_extents(node, written, local_names):
@@ -264,6 +167,40 @@ def _condition(node, body, orelse):
     if not body:
         new = ast.If(ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test), orelse or [ast.Pass()], [])
     return [ast.fix_missing_locations(ast.copy_location(new, node))]
+
+
+class _Unpacked(ast.NodeTransformer):
+    """``x = A[i, 0]; y = A[i, 1]`` in place of ``x, y = A[i]``."""
+
+    def __init__(self):
+        self.over = {}
+
+    def visit_Assign(self, node):
+        """Replace a row that is unpacked."""
+        target, row = node.targets[0], node.value
+        plain = len(node.targets) == 1 and isinstance(target, ast.Tuple | ast.List) and is_element(row)
+        if (
+            not plain
+            or not isinstance(row.value, ast.Name)
+            or not all(isinstance(each, ast.Name) for each in target.elts)
+        ):
+            return node
+        names, parts = {each.id for each in target.elts}, subscripts_of(row)
+        inside = {each.id for part in (row.value, *parts) for each in ast.walk(part) if isinstance(each, ast.Name)}
+        what = len(parts) + 1, len(target.elts)
+        if (
+            names & inside
+            or any(isinstance(part, ast.Slice) for part in parts)
+            or self.over.get(row.value.id, what) != what
+        ):
+            return node
+        self.over[row.value.id] = what
+        new = []
+        for k, each in enumerate(target.elts):
+            subscript = ast.Tuple([*copy.deepcopy(parts), ast.Constant(k)], ast.Load())
+            new.append(ast.Assign([each], ast.Subscript(row.value, subscript, ast.Load())))
+            ast.fix_missing_locations(ast.copy_location(new[-1], node))
+        return new
 
 
 class _Sizes(ast.NodeTransformer):

@@ -215,10 +215,7 @@ class RegionRun:
             Where they go over arrays, and cannot be compiled.
         """
         values = [self._value(names, name) for name in self.found.arrays]
-        if (
-            not any(isinstance(value, Field) or is_array(value) for value in values)
-            or self.found.extents.keys() - names
-        ):
+        if not any(isinstance(value, Field) or is_array(value) for value in values) or not self._is_ready(names):
             return False
         if self.region is None:
             raise self.found.refusal
@@ -229,6 +226,16 @@ class RegionRun:
             return True
         self.last = [Part("Python", [self.found.node])]
         return False
+
+    def _is_ready(self, names):
+        """Return whether extents are known, and what must be arrays are arrays of the right form."""
+        for name, (rank, columns) in self.found.over.items():
+            each = self._value(names, name)
+            if not isinstance(each, Field | np.ndarray) or rank not in (None, len(each.shape)):
+                return False
+            if columns not in (None, each.shape[-1]):
+                return False
+        return not self.found.extents.keys() - names
 
     def is_worth_it(self, outer, names):
         """Return whether nests in a loop that stays Python are the same nests in each turn, and large."""

@@ -45,7 +45,8 @@ class Found:
     extents : dict
         By name, the text of an extent of an array of which the loop has no elements.
     over : dict
-        What must be an array, not a list, with its number of dimensions (None: any), else the loop stays Python.
+        What must be an array, not a list, with its numbers of dimensions and of columns (None: any); else the loop
+        stays Python.
     """
 
     node: ast.stmt

@@ -140,3 +140,38 @@ def test_functions_of_arrays_are_refused_with_a_way():
 
     with pytest.raises(tw.ConfigError, match=r"calling np\.sum is not supported; allowed: in place of a function of"):
         whole(some(3, 5), np.zeros(3))
+
+
+def unpacked(A, x):
+    """Rows that are unpacked, of an array with as many columns; the index of a row is a name of its own."""
+    where = np.array([[0, 1], [2, 3], [1, 4], [2, 3]])
+    total = 0.0
+    for k in range(len(where)):
+        i, j = where[k]
+        A[i, j] += x[j] + k
+    for i, j in where:
+        if j == 1:
+            continue
+        total += A[i, j] * j
+        x[i] += total
+    return total, i, j
+
+
+def unpacked_lists(A, x):
+    for i, j in [(0, 1), (2, 3)]:
+        A[i, j] += x[j]
+
+
+@pytest.mark.parametrize("function", [unpacked, unpacked_lists])
+def test_rows_that_are_unpacked(function, least_points):  # noqa: F811
+    found = same(function, some(3, 5), np.arange(5.0))
+    assert function is unpacked_lists or "line" in found.explain().split("\n")[1]
+
+
+def test_rows_of_other_lengths_raise_what_python_raises():
+    def pairs(A, where):
+        for k in range(len(where)):
+            i, j = where[k]
+            A[i, j] = k
+
+    same(pairs, some(3, 5), np.zeros((2, 3), int))
