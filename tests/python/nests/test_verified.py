@@ -133,6 +133,11 @@ def runs(context):
     yield "bound time steps", lambda: [steps.run(), steps.run(steps=5)]
     chain = tw.chain([steps, tw.bind(relax, A=A), steps])
     yield "a chain", lambda: chain.run(times=3)
+    record, reduce = {"u": [[0, 7], [1, 7]]}, {"all": tw.sum("u")}
+    both = tw.bind((heat, pulse), u=u, steps=2, inject={"u": ([[2, 3]], values(2, 1))}, record=record, reduce=reduce)
+    nests, added = [tw.bind(relax, A=A), both, steps, both], {"A": ([[5, 6]], values(4, 1))}
+    mixed = tw.chain(nests, inject=added, record={"A": [[1, 1]]})
+    yield "a chain of several nests", lambda: mixed.run(times=4, until={"all": -1e9}, every=2, c=0.25)
     until = tw.chain([bound])
     yield "until", lambda: until.run(times=9, until=lambda found: found["s"] > 400, every=2)
     yield "expressions", lambda: A.__setitem__(..., 2 * A + np.sqrt(B))
@@ -182,6 +187,8 @@ def doors(context):
     steps = tw.bind(heat, u=u, steps=2)
     chain = tw.chain([steps, bound, steps])
     yield u, "nest 'heat' differs from its plain loops at i=5, j=6: u[5, 6] is", lambda: chain.run(times=3)
+    mixed = tw.chain([steps, tw.bind((heat, pulse), u=u, steps=3), bound])
+    yield u, "nest 'pulse' differs from its plain loops at i=", lambda: mixed.run(times=3)
     yield u, "nest 'pulse' differs from its plain loops at i=", lambda: tw.run((heat, pulse), u=u, steps=2)
     yield square, "nest 'shortest' differs from its plain loops at i=5, j=6", lambda: tw.run(shortest, D=square)
     yield B, "nest 'distance' differs from its plain loops: B[5, 6] is", lambda: tw.run(distance, A=A, B=B)

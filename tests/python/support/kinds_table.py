@@ -206,7 +206,7 @@ C++       y     y     y     y        y       y      y    y       y      y      -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
-chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     -M    -M   -M       -M
+chain     y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -236,12 +236,6 @@ REASONS = {
         "subscripts multiply loop indices; allowed: nests",
         "Parts of fields have no halo around a periodic loop.",
         "a NumPy array for what is only read, or the nest without `periodic=` and another one for the border",
-    ),
-    "M": (
-        "-",
-        "given BoundSteps",
-        "The nests of a chain are bound each by itself.",
-        "a `tw.bind` for each nest, or `tw.bind` of the tuple, whose run repeats it",
     ),
     "T": (
         "-",

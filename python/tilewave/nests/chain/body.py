@@ -296,7 +296,7 @@ def several_schedules(names):
     """The text that nests have a schedule each, though ranks agree on nothing between them."""
     return (
         f"nests {', '.join(names)} are several schedules, as one of them has tasks, a rolling window, a field whole on "
-        "every rank, or rows for several time steps; allowed: the schedule of each"
+        "every rank, rows for several time steps, or time steps of several nests; allowed: the schedule of each"
     )
 
 
@@ -328,7 +328,7 @@ def why_no_schedule(turns):
     return turns.why
 
 
-def arrays_by_name(bounds):
+def arrays_by_name(members):
     """Return the arrays of bound nests by name, each of which must be one array to all that have it.
 
     Raises
@@ -336,8 +336,8 @@ def arrays_by_name(bounds):
     ConfigError
     """
     found = {}
-    for k, bound in enumerate(bounds):
-        for name, array in bound._first.ready.called.items():
+    for k, member in enumerate(members):
+        for name, array in member.arrays.items():
             if memory_of(found.setdefault(name, array)) != memory_of(array):
                 raise ConfigError(
                     f"chain: inject= or record= was given, and array {name!r} of nest {k + 1} is not the one of a nest "
@@ -346,7 +346,7 @@ def arrays_by_name(bounds):
     return found
 
 
-def check_shared(bounds):
+def check_shared(members):
     """Refuse arrays that share memory and are not the same one, where a nest of the chain writes either.
 
     Raises
@@ -354,9 +354,9 @@ def check_shared(bounds):
     ConfigError
     """
     seen, known = [], set()
-    for k, bound in enumerate(bounds):
-        for name, array in bound._first.ready.called.items():
-            written = name in bound.nest.written
+    for k, member in enumerate(members):
+        for name, array in member.arrays.items():
+            written = name in member.nest.written
             if (key := (memory_of(array), written)) in known:
                 continue  # as another place where it stands
             known.add(key)

@@ -81,11 +81,11 @@ def chain_request(chain, times, until, every, scalars):
     """
     if times is None and until is not None:
         raise ConfigError("until= was given without times=; allowed: times=, the most repetitions, an integer >= 0")
-    until = None if until is None else Until([bound._reduce for bound in chain.nests], until)
+    until = None if until is None else Until([member.reduce for member in chain._members], until)
     times, every = count_of("times", 1 if times is None else times, 0), count_of("every", every, 1)
-    each, points = _of_nests(chain.nests, scalars), chain._points_for(times)
+    each, points = _of_nests(chain._members, scalars), chain._points_for(times)
     values = ", ".join(f"{name}={value!r}" for name, value in sorted(scalars.items()))
-    bodies = ",".join(bound.nest.signature()[:12] for bound in chain.nests)  # with the numbers from outside them
+    bodies = ",".join(member.nest.signature()[:12] for member in chain._members)  # with the numbers from outside them
     text = plain(
         f"{chain._called()} {bodies}, times {times}, every {every}, until {until.text if until else 'none'}, "
         f"scalars {values or 'none'}{'' if points is None else points}"
@@ -167,18 +167,18 @@ def count_of(name, value, least):
     return int(value)
 
 
-def _of_nests(bounds, scalars):
+def _of_nests(members, scalars):
     """Of each nest those that it has; checked."""
-    known = {name for bound in bounds for name in bound.nest.scalars}
+    known = {name for member in members for name in member.nest.scalars}
     for name in scalars:
         if name not in known:
             raise ConfigError(
                 f"no nest of the chain has a scalar {name!r}; allowed: {', '.join(sorted(known)) or 'none'}"
             )
     found = []
-    for bound in bounds:
-        given = {name: value for name, value in scalars.items() if name in bound.nest.scalars}
+    for member in members:
+        given = {name: value for name, value in scalars.items() if name in member.nest.scalars}
         if given:
-            bound.nest.bind_scalars({**bound._scalars, **given})
+            member.nest.bind_scalars({**member.scalars, **given})
         found.append(given)
     return found

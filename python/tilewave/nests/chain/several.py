@@ -195,7 +195,7 @@ def windows_of(arguments):
 def _share_memory(bounds):
     """Whether nests have arrays that share memory and are not the same."""
     try:
-        check_shared(bounds)
+        check_shared([member for bound in bounds for member in bound._members])
     except ConfigError:
         return True
     return False

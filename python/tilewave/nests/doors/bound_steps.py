@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from tilewave.context import interrupts
 from tilewave.context.collective import collective, holds_context
-from tilewave.nests.chain.several import time_step_of
+from tilewave.nests.call.step_members import reductions_of
+from tilewave.nests.chain.report import joined
+from tilewave.nests.chain.several import time_step_of, windows_of
 from tilewave.nests.doors.run import run_compared
+from tilewave.nests.run.bound import Member
 from tilewave.nests.run.prepared_run import NAME
+from tilewave.nests.verify.plain_call import PlainCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,6 +46,35 @@ class BoundSteps:
         """Prepare what runs with the bound arguments need; part of a collective call."""
         _, step = yield from time_step_of(self._call)
         self._plans = tuple(step.body.plans)
+        self.context._bound += 1
+        self._number = self.context._bound
+
+    @property
+    def _members(self):
+        """The nests, for a chain."""
+        given = self._call.arguments
+        each = zip(self.nests, reductions_of(self.nests, self._call.reduce), strict=True)
+        return [Member(nest, _of(given, nest.arrays), reduce, _of(given, nest.scalars)) for nest, reduce in each]
+
+    def _called(self):
+        return f"bound nests {self._number}, {', '.join(nest.name for nest in self.nests)}"
+
+    def _once(self, scalars):
+        """The `Request` of all time steps with scalars of each nest, ready to run; part of a collective call."""
+        request, _ = yield from time_step_of(self._with(self._call.loops, joined(scalars)))
+        return request
+
+    @property
+    def _begins_anew(self):
+        """Whether rolling windows begin each run with other values than the run before has left."""
+        return bool(windows_of(self._call.arguments))
+
+    def _plain_call(self, scalars):
+        """What all time steps mean."""
+        return PlainCall(self._with(self._call.loops, joined(scalars)), in_chain=True)
+
+    def _with(self, loops, scalars):
+        return dataclasses.replace(self._call, loops=loops, arguments={**self._call.arguments, **scalars})
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -93,9 +126,12 @@ class BoundSteps:
     def _run(self, steps, until, every, scalars):
         begun, call = time.perf_counter(), self._call
         loops = call.loops if steps is None else dataclasses.replace(call.loops, steps=steps)
-        arguments = {**call.arguments, **scalars}
-        call = dataclasses.replace(call, loops=loops, arguments=arguments, until=until, every=every)
+        call = dataclasses.replace(self._with(loops, scalars), until=until, every=every)
         return (yield from run_compared(call, begun))
 
     def __repr__(self) -> str:
         return f"<tilewave.BoundSteps {', '.join(nest.name for nest in self.nests)}: {self._call.loops.steps} steps>"
+
+
+def _of(arguments, names):
+    return {name: arguments[name] for name in names if name in arguments}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +11,16 @@ import numpy as np
 
 from tilewave import units
 from tilewave.context import interrupts
-from tilewave.context.collective import collective, holds_context
+from tilewave.context.collective import collective, holds_context, ready
 from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import Nest
 from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
 from tilewave.nests.chain.body import arrays_by_name, check_shared, make_body, several_schedules
+from tilewave.nests.chain.in_turn import in_turn
 from tilewave.nests.chain.report import listed
-from tilewave.nests.chain.request import NAME, chain_request
+from tilewave.nests.chain.request import NAME, Request, chain_request
+from tilewave.nests.doors.bound_steps import BoundSteps
 from tilewave.nests.points.points import Points
 from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.repetitions import repeated, repeated_here
@@ -39,7 +43,7 @@ MOST_BODIES = 8
 
 @interrupts.keeps
 def chain(
-    nests: Sequence[Bound],
+    nests: Sequence[Bound | BoundSteps],
     *,
     context: Context | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
@@ -49,8 +53,9 @@ def chain(
 
     Parameters
     ----------
-    nests : list of Bound
-        From `tilewave.bind`, in their order; one may stand there several times.
+    nests : list of Bound or BoundSteps
+        From `tilewave.bind`, in their order; one may stand there several times. Several nests that were bound as one
+        run all of their time steps.
     context : Context, optional
         Only the one that the nests were bound on is allowed.
     inject, record : dict, optional
@@ -77,19 +82,18 @@ def chain(
     ``chain.separate`` says why: those of more time steps than a block has, or whose arrays are copied for each run.
     """
     if context is None and isinstance(nests, list | tuple):
-        context = next((nest.context for nest in nests if isinstance(nest, Bound)), None)
+        context = next((nest.context for nest in nests if isinstance(nest, Bound | BoundSteps)), None)
     return _chain(nests, (inject, record), context=context)
 
 
 @collective("tw.chain")
-def _chain(nests: Sequence[Bound], points: Any, *, context: Context | None = None) -> Collective[Chain]:
+def _chain(nests: Sequence[Bound | BoundSteps], points: Any, *, context: Context | None = None) -> Collective[Chain]:
     bounds = _checked(nests, context)
-    if points != (None, None):
-        _points_of(bounds, points, 0)
-    yield f"bound nests {', '.join(str(bound._number) for bound in bounds)}"
     context._chains += 1
     made = Chain(bounds, context, context._chains, points)
-    yield from made._prepare([{} for _ in bounds])
+    made._points_for(0)
+    yield f"bound nests {', '.join(str(bound._number) for bound in bounds)}"
+    made._first = yield from made._body([{} for _ in made._members])
     return made
 
 
@@ -101,7 +105,7 @@ def _checked(nests, context):
     if not nests:
         raise ConfigError(f"chain: given an empty list; {allowed}")
     for k, bound in enumerate(nests):
-        if not isinstance(bound, Bound):
+        if not isinstance(bound, Bound | BoundSteps):
             what = f"nest {bound.name!r}, which is not bound" if isinstance(bound, Nest) else type(bound).__name__
             raise ConfigError(f"chain: given {what}, as nest {k + 1}; {allowed}")
         if bound.context is not context:
@@ -109,17 +113,25 @@ def _checked(nests, context):
                 f"chain: nest {k + 1}, {bound._called()}, was bound on {bound.context!r}, and the chain is of "
                 f"{context!r}; allowed: nests bound on one context"
             )
-        bound._check(None, None, {})
-    check_shared(nests)
+        if isinstance(bound, Bound):
+            bound._check(None, None, {})
+    check_shared([member for bound in nests for member in bound._members])
     return tuple(nests)
 
 
-def _points_of(bounds, points, times):
-    """Return the `Points` of so many repetitions, checked; local."""
-    inject, record = points
-    if isinstance(inject, dict):
-        inject = {name: _first_rows(given, times) for name, given in inject.items()}
-    return Points(inject, record, tuple(bound.nest for bound in bounds), arrays_by_name(bounds), times)
+def _parts_of(bounds, context, number):
+    """Return what runs one after another: chains of bound nests, and several nests that were bound as one."""
+    parts = []
+    for is_one, group in itertools.groupby(bounds, lambda bound: isinstance(bound, Bound)):
+        each = tuple(group)
+        parts += [Chain(each, context, number)] if is_one else each
+    return parts
+
+
+def _with_scalars(parts, scalars):
+    """Each part with the scalars of its nests."""
+    scalars = iter(scalars)
+    return [(part, [*itertools.islice(scalars, len(part._members))]) for part in parts]
 
 
 def _first_rows(given, times):
@@ -135,20 +147,27 @@ class Chain(KnownRuns):
 
     Attributes
     ----------
-    nests : tuple of Bound
+    nests : tuple of Bound or BoundSteps
     context : Context
     """
 
-    nests: tuple[Bound, ...]
+    nests: tuple[Bound | BoundSteps, ...]
     context: Context
 
     def __init__(
-        self, bounds: tuple[Bound, ...], context: Context, number: int, points: tuple[Any, Any] = (None, None)
+        self,
+        bounds: tuple[Bound | BoundSteps, ...],
+        context: Context,
+        number: int,
+        points: tuple[Any, Any] = (None, None),
     ) -> None:
         self.nests, self.context, self._number, self._points = bounds, context, number, points
-        self._names = tuple(bound.nest.name for bound in bounds)
+        self._members = [member for bound in bounds for member in bound._members]
+        self._names = tuple(member.nest.name for member in self._members)
         self._name = ", ".join(self._names)
-        self._look_after([array for bound in bounds for array in bound._first.ready.called.values()])
+        several = any(isinstance(bound, BoundSteps) for bound in bounds)
+        self._parts = _parts_of(bounds, context, number) if several else ()
+        self._look_after([array for member in self._members for array in member.arrays.values()])
         self._bodies, self._first = LruCache(MOST_BODIES), None
 
     @property
@@ -174,8 +193,8 @@ class Chain(KnownRuns):
             lines.append(f"Slices of the nests take turns over {times}, while their elements are in cache.")
         unit, cells = units.column((plan.predicted.time_s for plan in self.plans), units.TIMES)
         lines += ["", f"  predicted alone, {unit}"]
-        for k, (bound, plan, cell) in enumerate(zip(self.nests, self.plans, cells, strict=True)):
-            lines.append(f"  {cell}  {k + 1} {bound.nest.name}: {plan._short()}")
+        for k, (name, plan, cell) in enumerate(zip(self._names, self.plans, cells, strict=True)):
+            lines.append(f"  {cell}  {k + 1} {name}: {plan._short()}")
         return "\n".join(lines)
 
     def _schedules(self, context):
@@ -265,7 +284,7 @@ class Chain(KnownRuns):
 
     def _prepare_run(self, *given):
         """The `Request` of a run as one schedule; None where it is to be prepared, or nests run one after another."""
-        if self._points != (None, None):
+        if self._points != (None, None) or self._parts:
             return None
         request = self._request(*given)
         request.body = self._bodies.get(self._key(request.scalars))
@@ -284,33 +303,58 @@ class Chain(KnownRuns):
         begun = time.perf_counter()
         request = self._request(times, until, every, scalars, more)
         for bound in self.nests:
-            bound._check(None, None, {})
+            if isinstance(bound, Bound):
+                bound._check(None, None, {})
         yield request.text
-        request.body = self._bodies.get(self._key(request.scalars))
-        if request.body is None:
-            request.body = yield from self._prepare(request.scalars)
-        elif not request.body.is_current():
-            request.body.take_current_values()
-            self._runs.clear()
-        each = zip(self.nests, request.scalars, strict=True)
-        check = yield from copied(
-            self.context, lambda: [bound._plain_call(bound._steps, given) for bound, given in each], self._points
-        )
-        report = yield from repeated(self.context, request, begun)
+        request.body = yield from self._body(request.scalars)
+        check = yield from copied(self.context, lambda: self._plain_calls(request.scalars), self._points)
+        try:
+            report = yield from repeated(self.context, request, begun)
+        finally:
+            if self._parts:
+                request.body.leave_arrays()
         if check is not None:
             yield from check.compare(report, self.plans, report.repetitions, request.every, report.history)
         return report
 
-    def _prepare(self, scalars):
-        """How the nests run with these scalars, from now on; part of a collective call."""
-        body = yield from make_body(self.context, self.nests, scalars)
-        self._bodies[self._key(scalars)] = body
-        self._first = self._first or body
+    def _body(self, scalars):
+        """How the nests run with these scalars; part of a collective call."""
+        if self._parts:
+            makers = [
+                (functools.partial(part._once, given), not isinstance(part, Chain) and part._begins_anew)
+                for part, given in _with_scalars(self._parts, scalars)
+            ]
+            return (yield from in_turn(self.context, makers))
+        body = self._bodies.get(self._key(scalars))
+        if body is None:
+            body = self._bodies[self._key(scalars)] = yield from make_body(self.context, self.nests, scalars)
+        elif not body.is_current():
+            body.take_current_values()
+            self._runs.clear()
         return body
 
+    def _once(self, scalars):
+        """The `Request` of one repetition with scalars of each nest, ready to run; part of a collective call."""
+        body = yield from self._body(scalars)
+        yield from ready("one schedule", lambda: body.prepare(1) if body.quick else None)
+        return Request(self._names, 1, scalars=scalars, body=body)
+
+    def _plain_calls(self, scalars):
+        """What one repetition means."""
+        return [
+            bound._plain_call(bound._steps, *given) if isinstance(bound, Bound) else bound._plain_call(given)
+            for bound, given in _with_scalars(self.nests, scalars)
+        ]
+
     def _points_for(self, times):
-        """Return the `Points` of so many repetitions, or None; local."""
-        return None if self._points == (None, None) else _points_of(self.nests, self._points, times)
+        """Return the `Points` of so many repetitions, checked, or None; local."""
+        if self._points == (None, None):
+            return None
+        inject, record = self._points
+        if isinstance(inject, dict):
+            inject = {name: _first_rows(given, times) for name, given in inject.items()}
+        nests = tuple(member.nest for member in self._members)
+        return Points(inject, record, nests, arrays_by_name(self._members), times)
 
     def _key(self, scalars):
         """Equal for runs that have the same schedule and kernels."""
@@ -318,7 +362,7 @@ class Chain(KnownRuns):
         return tuple((bound._kind(given), bound._first.ready.parts and repr(given)) for bound, given in each)
 
     def _kept(self):
-        return [bound._kept() for bound in self.nests]
+        return [bound._kept() for bound in self.nests if isinstance(bound, Bound)]
 
     def _called(self):
         return f"chain {self._number} of {self._name}"

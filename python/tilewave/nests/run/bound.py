@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,15 @@ MOST_VARIANTS = 16
 
 #: Scalars whose values decide nothing about a kernel: a call with others takes 25 us less than one that is prepared.
 FLOATS = (float, np.float64)
+
+
+class Member(NamedTuple):
+    """A nest of a chain, with what it was bound with."""
+
+    nest: Nest
+    arrays: dict[str, Any]
+    reduce: Any
+    scalars: dict[str, Any]
 
 
 @holds_context
@@ -116,6 +125,11 @@ class Bound(KnownRuns):
         if variant is None and steps is not None and not exactly:
             variant = next((each for each in self._variants.values() if each.serves(kind, steps)), None)
         return variant
+
+    @property
+    def _members(self):
+        """The nest, for a chain."""
+        return [Member(self.nest, self._first.ready.called, self._reduce, self._scalars)]
 
     @property
     def plan(self) -> Plan:

@@ -129,7 +129,7 @@ class Check:
                 wrong = wrong or _wrong_result(results, history[(done - 1) // every])
 
         between = self._plain_points(times)
-        several = any(call.several for call in self._calls)  # whose repetitions are time steps of one run
+        several = any(call.counted for call in self._calls)  # whose repetitions are time steps of one run
         for done in range(1, 2 if several else times + 1):
             results = {}
             for call in self._calls:

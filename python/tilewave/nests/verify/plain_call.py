@@ -24,16 +24,19 @@ class PlainCall:
     ----------
     call : RunCall
         With `fastmath` it may differ from plain loops, and is not compared.
+    in_chain : bool
+        Whether a repetition is all time steps of several nests, not one of them.
     """
 
-    def __init__(self, call):
-        self.nests, self.loops = call.nests, call.loops
+    def __init__(self, call, in_chain=False):
+        self._in_chain, self.nests, self.loops = in_chain, call.nests, call.loops
         self.arguments, self.fastmath, self.reduce = call.arguments, call.fastmath, call.reduce
         self.inject, self.record, self._until = call.inject, call.record, call.until
 
     def prepare(self, context):
         """Whether the call can be compared, as far as its arguments say; local. Scratch becomes fields."""
         self.several = isinstance(self.nests, tuple | list) or self._until is not None
+        self.counted = self.several and not self._in_chain
         self.nests = tuple(self.nests) if isinstance(self.nests, tuple | list) else (self.nests,)
         if not self.nests or not all(isinstance(nest, Nest) for nest in self.nests):
             return False
@@ -75,7 +78,7 @@ class PlainCall:
             By name: functions of what is to be compared with them, and arrays.
         """
         self._at = None
-        steps = None if self.loops.steps is None else repetitions if self.several else int(self.loops.steps)
+        steps = None if self.loops.steps is None else repetitions if self.counted else int(self.loops.steps)
         for value in self.arrays.values():
             if isinstance(value, Field) and value.keep == "window":  # each run begins with it anew
                 memory[memory_of(value)] = [start_of(value)]

@@ -16,11 +16,12 @@ def program(choices):
     written = [name for name, array in world.arrays.items() if array.role == "written"]
     plain = [name for name in written if world.arrays[name].times in ("", "steps")]  # others need one of these
     door = choices.often(one=8, several=3 * world.timed, chain=2)
-    nests, begun = [], set()
+    nests, begun, paired = [], set(), door == "chain" and world.timed and choices.chance(0.3)
     for number in range(1 if door == "one" else choices.between(1 if door == "several" else 2, 3)):
         own = written if door == "one" else choices.some(written)
         own = own if set(own) & set(plain) else [choices.pick(*plain), *own]
-        nests.append(_Body(choices, world, own, begun if door == "several" else ()).nest(f"body{number}"))
+        together = door == "several" or paired and number == 1
+        nests.append(_Body(choices, world, own, begun if together else ()).nest(f"body{number}"))
         begun.update(name for name in own if world.arrays[name].times == "steps")
     if door == "chain" and choices.chance(0.2):
         nests.append(choices.pick(*nests))  # one twice
@@ -37,7 +38,9 @@ def program(choices):
     kinds |= {*world.features, f"{len(world.indices)} loops", f"program {door}"}
     kinds |= {name for name, there in (("time", world.timed), ("pivot", world.pivot)) if there}
     kinds -= {"batch"} if not world.batch else set()
-    return Program(arrays, nests, dict(world.scalars), kinds, door, backwards, world.independent and not world.factors)
+    kinds |= {"paired"} if paired else set()
+    independent = world.independent and not world.factors
+    return Program(arrays, nests, dict(world.scalars), kinds, door, backwards, independent, paired)
 
 
 def plain_program(seed, avoided=()):

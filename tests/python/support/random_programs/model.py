@@ -213,6 +213,7 @@ class Program:
     door: str = "one"  # or "several" in each time step, "chain": one after another
     backwards: bool = False  # time runs downwards
     independent: bool = False  # the points of a time step, or of a nest without time, may be computed in any order
+    paired: bool = False  # the first two nests of a chain are run in each of its time steps
 
     @property
     def timed(self):
@@ -220,7 +221,8 @@ class Program:
 
     def stages(self):
         """Lists of nests: those of one list are run in each time step."""
-        return [self.nests] if self.door == "several" else [[nest] for nest in self.nests]
+        first = len(self.nests) if self.door == "several" else 1 + self.paired
+        return [self.nests[:first], *([nest] for nest in self.nests[first:])]
 
     def text(self):
         return "\n".join(nest.text() for nest in self.nests)

@@ -93,7 +93,7 @@ class Definition:
                     now, step = (0, -1) if self.program.backwards else (self.depths[name], 1)
                     yield f"        {name}[{Affine('t', now + step)}] = {name}[{Affine('t', now)}]"
             indent = 2
-            if s.door == "several":
+            if s.door == "several" or len(nests) > 1:
                 yield "        for each in numbers.values(): each.clear()"
         for nest in nests:
             yield from self._nest(nest, indent)
@@ -225,5 +225,5 @@ class Definition:
             self.arrays[name] = levels[depth + self.done].copy()
             self.before[name] = [levels[depth + self.done - 1 - k].copy() for k in range(depth)]
         results = {name: reduced(wanted[name], values) for name, values in numbers.items()}
-        results = {} if s.door == "several" and not self.done else results  # of the last time step
+        results = {} if (s.door == "several" or len(nests) > 1) and not self.done else results  # of the last time step
         return results | {f"record {name}": np.array(rows) for name, rows in recorded.items() if rows}

@@ -157,16 +157,16 @@ def reductions(setting, nest):
     return {name: getattr(tw, function)(what) for name, (function, what) in wanted}
 
 
-def together(program, setting):
-    """What a call of all nests, in each time step, is given."""
-    loops = [setting.loops[nest.name] for nest in program.nests]
+def together(program, setting, nests):
+    """What a call of several nests, in each time step, is given."""
+    loops = [setting.loops[nest.name] for nest in nests]
     turns = ("t",) * program.backwards
-    found = {**scalars(setting, program.nests), "steps": setting.steps}
+    found = {**scalars(setting, nests), "steps": setting.steps}
     found["over"] = [eval(each.over_text()) or None for each in loops]
     found["reverse"] = [turns + each.reverse for each in loops]
     found["periodic"] = [each.periodic for each in loops]
-    found["reduce"] = [reductions(setting, nest) or None for nest in program.nests]
-    if setting.until:
+    found["reduce"] = [reductions(setting, nest) or None for nest in nests]
+    if setting.until and program.door == "several":
         found |= {"until": dict([setting.until]), "every": setting.every}
     found |= points(setting)
     return {name: value for name, value in found.items() if not isinstance(value, list) or any(value)}
@@ -192,18 +192,22 @@ def _call(context, program, setting, given, plans):
     """The results by name."""
     if setting.door == "loops":
         return Whole(program, setting).call(given)
-    nests = [_nest(nest.text()) for nest in program.nests]
     more = {"context": context, "planning": setting.planning}
     if setting.door == "several":
-        call = {**given, **together(program, setting), **more, "plan": plans[0]}
+        call = {**given, **together(program, setting, program.nests), **more, "plan": plans[0]}
         until = {name: call.pop(name) for name in ("until", "every") if name in call} if setting.bound else {}
-        run = tw.bind(tuple(nests), **call).run if setting.bound else lambda: tw.run(tuple(nests), **call)
+        nests = tuple(_nest(nest.text()) for nest in program.nests)
+        run = tw.bind(nests, **call).run if setting.bound else lambda: tw.run(nests, **call)
         for _ in range(setting.times):
             report = run(**until)
         return {**report.results, **_recorded(report)}
+    stages, plans = program.stages(), dict(zip([nest.name for nest in program.nests], plans, strict=True))
+    nests = [tuple(_nest(nest.text()) for nest in each) if len(each) > 1 else _nest(each[0].text()) for each in stages]
     calls = [
-        {**{name: given[name] for name in each.arrays()}, **keywords(program, setting, each), **more, "plan": plan}
-        for each, plan in zip(program.nests, plans, strict=True)
+        {name: given[name] for nest in each for name in nest.arrays()}
+        | (together(program, setting, each) if len(each) > 1 else keywords(program, setting, *each))
+        | {**more, "plan": plans[each[0].name]}
+        for each in stages
     ]
     if setting.door == "chain":
         bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]

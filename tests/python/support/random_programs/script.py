@@ -39,7 +39,7 @@ def _door(program, setting):
         return [*whole.text.replace("def whole", decorated).splitlines(), *[call] * setting.times]
     if setting.door == "several":
         names = f"({', '.join(nest.name for nest in program.nests)},)"
-        more = together(program, setting)
+        more = together(program, setting, program.nests)
         until = {name: more.pop(name) for name in ("until", "every") if name in more} if setting.bound else {}
         given = _arguments(setting, program.nests, program.arrays, more)
         if setting.bound:
@@ -47,8 +47,10 @@ def _door(program, setting):
             return [f"bound = tw.bind({names}, {given})", *[f"report = bound.run({until})"] * setting.times]
         return [f"report = tw.run({names}, {given})"] * setting.times
     calls = [
-        f"({nest.name}, {_arguments(setting, [nest], nest.arrays(), keywords(program, setting, nest))})"
-        for nest in program.nests
+        f"(({', '.join(nest.name for nest in nests)}), {_arguments(setting, nests, arrays, more)})"
+        for nests in program.stages()
+        for arrays in [dict.fromkeys(name for nest in nests for name in nest.arrays())]
+        for more in [together(program, setting, nests) if len(nests) > 1 else keywords(program, setting, *nests)]
     ]
     if setting.door == "chain":
         until = f", until={dict([setting.until])}, every={setting.every}" if setting.until else ""
