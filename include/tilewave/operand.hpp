@@ -290,7 +290,8 @@ template <auto Table, class T>
 NestOperand<Table, T, true> writes(const FieldRows<T>& all) {
     return {{all.field}, nullptr, all.row};
 }
-/// An array a nest only reads, at `Table`.
+/// An array a nest only reads, at `Table`. Time is 0 there, but in a part of a field that the nest writes in time
+/// steps.
 template <auto Table, class T>
 NestOperand<Table, T, false> only_reads(Field<T>& field) {
     return {{&field}};

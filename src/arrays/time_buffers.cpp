@@ -23,26 +23,53 @@ void rotate_time_buffers(const TimeBuffers& buffers, std::int64_t steps) {
     }
 }
 
+// What points of the space write of array `a`, or of the part of its field that begins with `residue`.
+static Box written_part(const SweepProblem& problem, int a, const Index& residue, const Box& all) {
+    for (int b = 0; b < static_cast<int>(problem.arrays.size()); ++b) {
+        const NestArray& n = problem.arrays[b];
+        const bool same = b == a || (n.field >= 0 && n.field == problem.arrays[a].field);
+        if (!same || !problem.written(b) || (n.scale.n && n.residue != residue)) continue;
+        Box written = all;
+        const Index shift = problem.shift(b);
+        for (int d = 0; d < n.axes.n; ++d) {
+            const int k = static_cast<int>(n.axes[d]);
+            written.lo[d] = problem.space.lo[k] + shift[k];
+            written.hi[d] = problem.space.hi[k] + shift[k];
+        }
+        return written;
+    }
+    return {all.lo, all.lo};
+}
+
 void keep_unwritten(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& first_buffer,
                     const Box& held, std::int64_t steps) {
     const NestArray& n = problem.arrays[a];
     const std::int64_t first =
         std::max<std::int64_t>(buffers.count - steps, 1);  // of the time_buffers whose buffers are used again
     if (first > buffers.count - 2 || held.empty()) return;
-    Box written = held;
-    const Index shift = problem.shift(a);
-    for (int d = 0; d < n.axes.n; ++d) {
-        const int k = static_cast<int>(n.axes[d]);
-        written.lo[d] = problem.space.lo[k] + shift[k];
-        written.hi[d] = problem.space.hi[k] + shift[k];
-    }
-    for (const Box& part : subtract(held, written)) {
-        std::int64_t at = 0;
-        for (int d = 0; d < part.dims(); ++d) at += (part.lo[d] - held.lo[d]) * first_buffer.stride_bytes[d];
-        for (std::int64_t back = first; back <= buffers.count - 2; ++back)
-            copy_box(first_buffer.data + back * buffers.bytes + at, first_buffer.stride_bytes, first_buffer.data + at,
-                     first_buffer.stride_bytes, part.hi - part.lo, n.item_bytes);
-    }
+    const Index scale = n.scale.n ? n.scale : Index::filled(held.dims(), 1);
+    Index strides = first_buffer.stride_bytes;
+    for (int d = 0; d < strides.n; ++d) strides[d] *= scale[d];
+    Box firsts{held.lo, held.lo};  // of each part that has elements here
+    for (int d = 0; d < scale.n; ++d) firsts.hi[d] += std::min(scale[d], held.extent(d));
+    Index from = firsts.lo;
+    do {
+        Index residue = from;
+        Box all = held;  // in the part's dimensions
+        for (int d = 0; d < all.dims(); ++d) {
+            residue[d] = floor_mod(from[d], scale[d]);
+            all.lo[d] = floor_div(from[d], scale[d]);
+            all.hi[d] = ceil_div(held.hi[d] - residue[d], scale[d]);
+        }
+        for (const Box& part : subtract(all, written_part(problem, a, residue, all))) {
+            std::int64_t at = 0;
+            for (int d = 0; d < part.dims(); ++d)
+                at += (scale[d] * part.lo[d] + residue[d] - held.lo[d]) * first_buffer.stride_bytes[d];
+            for (std::int64_t back = first; back <= buffers.count - 2; ++back)
+                copy_box(first_buffer.data + back * buffers.bytes + at, strides, first_buffer.data + at, strides,
+                         part.hi - part.lo, n.item_bytes);
+        }
+    } while (next_point(from, firsts));
 }
 
 namespace {

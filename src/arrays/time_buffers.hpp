@@ -21,8 +21,9 @@ struct TimeBuffers {
 /// @pre buffers.count > 1, steps > 0
 void rotate_time_buffers(const TimeBuffers& buffers, std::int64_t steps);
 
-/// Gives elements of array `a` outside the space their current value in all buffers that later steps will use.
-/// `first_buffer`: where element `held.lo` lies in the first buffer. Before rotate_time_buffers().
+/// Gives elements that no point of the space writes their current value in all buffers that later steps will use: of
+/// array `a`, or of the field that it is part of. `first_buffer`: where element `held.lo` lies in the first buffer.
+/// Before rotate_time_buffers().
 /// @pre points read earlier times at their own index only, or elements outside had their current value before
 void keep_unwritten(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& first_buffer,
                     const Box& held, std::int64_t steps);

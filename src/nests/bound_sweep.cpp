@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "arrays/conversion.hpp"
 #include "arrays/first_touch.hpp"
 #include "core/tags.hpp"
 #include "nests/tuning.hpp"
@@ -15,8 +16,10 @@ namespace tilewave {
 using namespace tuning;
 
 bool BoundSweep::suits(const PreparedSweep& sweep, std::span<const RunArray> arrays) {
-    for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
-        if (!sweep.in_window(a) && sweep.copied(a, arrays[a])) return false;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+        const bool part = sweep.problem_.arrays[a].scale.n && !arrays[a].field;
+        if (!sweep.in_window(a) && (part || sweep.copied(a, arrays[a]))) return false;
+    }
     return true;
 }
 
@@ -39,6 +42,13 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
     }
     for (std::size_t a = 0; a < arrays.size(); ++a) {
         Operand& operand = operands_.emplace_back(Operand{arrays[a]});
+        if (const NestArray& n = problem.arrays[a]; n.scale.n && !operand.array.field) {
+            const auto first = static_cast<std::size_t>(n.field);
+            operand.copied = first < a ? operands_[first].copied
+                                       : std::make_shared<FieldStorage>(context, n.field_shape, n.item_bytes);
+            operand.array.field = operand.copied.get();
+            if (first == a) copy_memory(a, false);
+        }
         operand.time_buffers = std::max(problem.arrays[a].time_buffers, 1);
         if (!sweep.in_window(static_cast<int>(a))) {
             operand.layout = field_layout(problem, sweep.plan_, static_cast<int>(a));
@@ -88,6 +98,23 @@ BoundSweep& BoundSweep::as_fields_lie() {
     return *wider_;
 }
 
+// From the memory that array `a` is part of to the field that stands for it, or back.
+void BoundSweep::copy_memory(std::size_t a, bool back) {
+    const NestArray& n = sweep_.problem_.arrays[a];
+    const FieldStorage& field = *operands_[a].copied;
+    Binding memory = operands_[a].array.whole;
+    const Binding copy = field.binding();
+    std::byte* first = copy.data;  // of the elements, behind a halo
+    for (int d = 0; d < n.scale.n; ++d) {
+        memory.stride_bytes[d] /= n.scale[d];
+        memory.data -= n.residue[d] * memory.stride_bytes[d];
+        first -= field.storage().lo[d] * copy.stride_bytes[d];
+    }
+    const Binding elements{first, copy.stride_bytes};
+    const Binding &to = back ? memory : elements, &from = back ? elements : memory;
+    copy_on_lanes(context_, to.data, to.stride_bytes, from.data, from.stride_bytes, n.field_shape, n.item_bytes);
+}
+
 // Where the array is now, for the loops.
 void BoundSweep::bind(std::size_t a) {
     Operand& o = operands_[a];
@@ -110,8 +137,10 @@ void BoundSweep::turn_buffers(std::size_t a, std::int64_t steps, bool history_be
     const TimeBuffers all{o.array.field ? o.array.field->data() : o.converted->memory(), o.order.items * n.item_bytes,
                           o.time_buffers};
     const int array = static_cast<int>(a);
+    const bool part = n.scale.n > 0;
     if (o.time_buffers > 2 && !history_beside)
-        keep_unwritten(sweep_.problem_, array, all, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()),
+        keep_unwritten(sweep_.problem_, array, all, part ? o.array.field->binding() : o.own,
+                       part ? o.array.field->storage() : held(sweep_.problem_, sweep_.plan_, array, context_.rank()),
                        steps);
     rotate_time_buffers(all, steps);
     buffers_.push_back(all);
@@ -183,7 +212,8 @@ void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_be
         o.version = 0;
     }
     if (version != o.version) bind(a);
-    if (!in_window && o.time_buffers > 1 && steps > 0 && !turned_later) turn_buffers(a, steps, history_beside);
+    const bool first = n.scale.n == 0 || n.field == static_cast<int>(a);  // parts of a field turn with it
+    if (first && !in_window && o.time_buffers > 1 && steps > 0 && !turned_later) turn_buffers(a, steps, history_beside);
     bindings_.push_back(o.binding);
     bindings_.back().data += of_.first * time_bytes_[a];
     if (n.time_buffers > 0 && !in_window)
@@ -318,6 +348,9 @@ void BoundSweep::run_once(CollectiveRun& run, const Steps& steps, bool record, c
     const double ran = now_s();
     for (const Operand& o : operands_)
         if (o.converted && !run.lacks()) o.converted->copy_back(context_, sweep_.problem_);
+    for (std::size_t a = 0; a < operands_.size(); ++a)
+        if (operands_[a].copied && sweep_.problem_.arrays[a].field == static_cast<int>(a) && !run.lacks())
+            copy_memory(a, true);
     if (moved_) run.add_moving(now_s() - ran);
 }
 

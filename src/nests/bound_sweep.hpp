@@ -77,6 +77,7 @@ private:
         int time_buffers = 1;
         int version = 0;                               // of the field when its binding was made
         std::optional<ConvertedArray> converted = {};  // where the plan cannot use the memory as it is
+        std::shared_ptr<FieldStorage> copied = {};     // of memory that the array is part of, in time
         std::vector<std::byte> first = {};             // RunArray::anew: what the field was before the first run
         Binding own = {}, binding = {};                // in its own dimensions, in the loops'
     };
@@ -100,12 +101,15 @@ private:
 
     bool has_own_schedule() const {
         const auto anew = [](const Operand& o) { return o.array.anew; };
-        return has_tasks(sweep_.plan_) || sweep_.window_ || !copies_.empty() || std::ranges::any_of(operands_, anew);
+        const auto part = [](const NestArray& n) { return n.scale.n && n.time_buffers > 0; };
+        return has_tasks(sweep_.plan_) || sweep_.window_ || !copies_.empty() || std::ranges::any_of(operands_, anew) ||
+               std::ranges::any_of(sweep_.problem_.arrays, part);
     }
     BoundSweep& as_fields_lie();
     std::int64_t meetings(const Steps& steps, const Fields* changed = nullptr) const;
     void run_once(CollectiveRun& run, const Steps& steps, bool record, const Fields* changed = nullptr);
     static void begin_anew(Operand& operand);
+    void copy_memory(std::size_t a, bool back);
     void copy_fields(CollectiveRun& run, const Fields* changed);
     std::int64_t buffer_bytes(const Steps& steps) const;
     Rest* rest_of(const StepBlocks& blocks);

@@ -42,9 +42,9 @@ public:
     void leave_out_reductions(std::size_t sweep, Kernel kernel);
 
     const ChainFusion& fusion() const { return fusion_; }
-    /// Whether a repetition is one schedule. Where a sweep has tasks, a rolling window or fields that are whole on each
-    /// rank, or turns are given, each turn has one: a rank begins it when it has ended the one before, with no word to
-    /// other ranks.
+    /// Whether a repetition is one schedule. Where a sweep has tasks, a rolling window, parts of a field in time or
+    /// fields that are whole on each rank, or turns are given, each turn has one: a rank begins it when it has ended
+    /// the one before, with no word to other ranks.
     bool is_one() const { return !blocks_.empty(); }
     std::int64_t buffer_bytes() const;
 

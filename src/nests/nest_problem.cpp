@@ -40,6 +40,13 @@ bool of_one_field(const ArrayReads& a, const ArrayReads& b) {
     return &a == &b || (a.field && a.field == b.field);
 }
 
+// Whether time steps write an array, or another part of its field.
+bool has_steps(const CheckedNest& g, const ArrayReads& a) {
+    return g.in_time() && std::ranges::any_of(g.arrays, [&](const ArrayReads& b) {
+               return b.written && (&a == &b || (!b.row && of_one_field(a, b)));
+           });
+}
+
 // The largest box of points for which every read stays inside the arrays; time has one step.
 Box largest_space(const CheckedNest& g) {
     Box space{Index::filled(g.dims, 0), Index::filled(g.dims, no_end)};
@@ -125,13 +132,14 @@ void check_offsets(const CheckedNest& g, const ArrayReads& a, bool backwards) {
                 "periodic loops; allowed: of fields that the nest writes; the body captures what is only read");
         if (!g.in_time()) continue;
         const std::int64_t back = backwards ? o[0] : -o[0];
-        if (a.written && !a.row ? back < 0 || back > 1 + max_history : back != 0)
+        const bool steps = has_steps(g, a);
+        if (steps && !a.row ? back < 0 || back > 1 + max_history : back != 0)
             throw ConfigError("offset " + to_string(o) + " of an array that is " +
                               (a.written ? "written: time " : "only read: time ") + std::to_string(o[0]) +
-                              (a.row       ? "; allowed: 0, the row as it is"
-                               : a.written ? "; allowed: 0, the step that is computed, to " +
-                                                 std::to_string(backwards ? 1 + max_history : -1 - max_history)
-                                           : "; allowed: 0, as it has no time"));
+                              (a.row   ? "; allowed: 0, the row as it is"
+                               : steps ? "; allowed: 0, the step that is computed, to " +
+                                             std::to_string(backwards ? 1 + max_history : -1 - max_history)
+                                       : "; allowed: 0, as it has no time"));
     }
 }
 
@@ -158,14 +166,12 @@ void check_arrays(const CheckedNest& g) {
     };
     for (const ArrayReads& a : g.arrays) {
         if (!g.loops.periodic.empty()) {
-            bool equal = a.scale.n == 0;
+            bool equal = true;
             for (const ArrayReads& b : g.arrays)
                 for (int d = 0; d < a.axes.n; ++d)
                     for (int e = 0; e < b.axes.n; ++e) equal &= a.axes[d] != b.axes[e] || a.shape[d] == b.shape[e];
-            if (!equal) refuse(a, "with periodic loops they must be equal, and whole fields");
+            if (!equal) refuse(a, "with periodic loops they must be equal");
         }
-        if (g.in_time() && a.written && a.scale.n)
-            refuse(a, "with time steps those that are written must be whole fields");
         if (a.update) {
             check_update(g, a);
             continue;
@@ -341,7 +347,7 @@ LoopNest::Array array_of(const CheckedNest& g, std::span<const ArrayReads> given
     const int number = numbers.back();
     const ArrayReads& a = g.arrays[number];
     LoopNest::Array array{a.item_bytes, a.shape, a.axes};
-    array.in_time = g.in_time() && a.written;
+    array.in_time = has_steps(g, a);
     array.history = a.field && !a.row ? a.field->history() : 0;
     array.window = a.window != nullptr;
     array.whole = is_whole(g, a);
@@ -376,7 +382,7 @@ void add_arrays(StatedNest& stated, const CheckedNest& g, std::span<const ArrayR
         for (std::size_t r = 0; r < a.offsets.size(); ++r) {
             LoopNest::Place read{number, Index::filled(g.dims, 0)};
             read.along = of_axis(a.offsets[r]);
-            if (g.in_time()) read.offset[0] = a.offsets[r][0] + a.written;  // points write time t + 1
+            if (g.in_time()) read.offset[0] = a.offsets[r][0] + has_steps(g, a);  // points write time t + 1
             for (int d = 0; d < a.axes.n; ++d)
                 if (const std::int64_t o = a.offsets[r][d + g.first]; o != All::mark)
                     read.offset[static_cast<int>(a.axes[d])] = o;

@@ -9,18 +9,18 @@
 namespace tilewave {
 
 VisitedElements::VisitedElements(std::span<const StepElements> elements, std::int64_t steps,
-                                 std::span<const ArrayReads> arrays, bool parts)
+                                 std::span<const ArrayReads> arrays, bool updated)
     : elements_(elements) {
     for (const StepElements& each : elements) {
         const auto is_it = [&](const ArrayReads& a) {
-            return a.written && a.field == each.field && !a.row && (parts || (a.scale.n == 0 && !a.update));
+            return a.written && a.field == each.field && !a.row && (updated || !a.update);
         };
         const auto array = std::ranges::find_if(arrays, is_it);
         const std::int64_t item = item_bytes(each.type);
         if (array == arrays.end())
             throw ConfigError(
                 "elements: a field was given that the nest does not write in time; allowed: with steps, fields that "
-                "it writes as a whole");
+                "it writes");
         if (std::ssize(each.values) != steps * std::ssize(each.at) * item)
             throw ConfigError("elements: " + std::to_string(std::ssize(each.values) / item) + " values for " +
                               std::to_string(each.at.size()) + " elements and " + std::to_string(steps) +

@@ -12,12 +12,12 @@ namespace tilewave {
 /// Elements that a run adds to, or records, after each of its time steps.
 class VisitedElements {
 public:
-    /// `arrays`: of all nests of the run. `elements` must live on. What is recorded is set to 0. Local. `parts`: of
-    /// parts of fields, too, for visit().
-    /// @pre elements are of fields that a nest writes, as a whole without `parts`, and inside them; as many values as
-    /// steps times elements (ConfigError)
+    /// `arrays`: of all nests of the run. `elements` must live on. What is recorded is set to 0. Local. `updated`: of
+    /// fields that points update in any order, too, for visit().
+    /// @pre elements are of fields that a nest writes, and inside them; as many values as steps times elements
+    /// (ConfigError)
     VisitedElements(std::span<const StepElements> elements, std::int64_t steps, std::span<const ArrayReads> arrays,
-                    bool parts = false);
+                    bool updated = false);
     /// For a run of one nest, whose arrays these are.
     std::span<const StepPoints> points() const { return points_; }
     /// Visits what this rank has after a step, while nothing runs; local.

@@ -23,6 +23,10 @@ void check_periodic(const SweepProblem& problem) {
                 if (a.axes[m] == k && a.shape[m] != n)
                     throw ConfigError(concat("loop ", k, " is periodic, and arrays have extents ", n, " and ",
                                              a.shape[m], " along it; allowed are equal ones"));
+                else if (a.axes[m] == k && a.scale.n && a.field_shape[m] != a.scale[m] * n)
+                    throw ConfigError(concat("loop ", k, " is periodic, and subscripts multiply it by ", a.scale[m],
+                                             ", in a field of ", a.field_shape[m], " elements; allowed are ",
+                                             a.scale[m] * n, ", which are there once as it goes around"));
         if (k == 0 && std::any_of(problem.arrays.begin(), problem.arrays.end(),
                                   [](const NestArray& a) { return a.time_buffers > 0; }))
             throw ConfigError("loop 0 is periodic; it is time, which is not");
@@ -47,7 +51,7 @@ void check_time(const SweepProblem& problem, const Access& p) {
             "that come earlier in the loops"));
     Index reuse = p.offset - next;
     reuse[0] += time_buffers;
-    if (!p.writes && !comes_before(reuse))
+    if (!p.writes && problem.written(p.array) && !comes_before(reuse))
         throw ConfigError(concat("the read at offset ", p.offset, " of an array that keeps ",
                                  counted(time_buffers, "time buffer"),
                                  " comes after its value is overwritten; more time buffers are needed"));

@@ -123,13 +123,13 @@ std::pair<std::int64_t, std::int64_t> SweepProblem::most_beyond(const Layout& el
     return most;
 }
 
-Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_halo) const {
+Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_halo, const Index& before) const {
     const NestArray& array = arrays[a];
-    Layout all = layout(a, grid, deep_halo);
+    Layout all = layout(a, grid, deep_halo, before);
     if (array.scale.n == 0) return all;
     for (int b = 0; b < static_cast<int>(arrays.size()); ++b) {
         if (arrays[b].field != array.field) continue;
-        const Layout part = layout(b, grid, deep_halo);
+        const Layout part = layout(b, grid, deep_halo, before);
         for (int m = 0; m < all.dims(); ++m) {
             all.halo_lo[m] = std::max(all.halo_lo[m], part.halo_lo[m]);
             all.halo_hi[m] = std::max(all.halo_hi[m], part.halo_hi[m]);
@@ -143,10 +143,14 @@ Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_ha
             if (b.field != array.field || b.least_halo.lo.n == 0) continue;
             all.halo_lo[m] = std::max(all.halo_lo[m], b.least_halo.lo[m]);
             all.halo_hi[m] = std::max(all.halo_hi[m], b.least_halo.hi[m]);
+            if (b.least_halo.wraps.n == 0 || b.least_halo.wraps[m] == 0) continue;
+            if (all.wraps.n == 0) all.wraps = Index::filled(all.dims(), 0);
+            all.wraps[m] = 1;
         }
     }
     Layout field = Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).cut_as(cuts_of(array, grid, true));
     field.beside_nothing = all.beside_nothing;
+    field.wraps = all.wraps;
     return field.without_idle_halos();
 }
 

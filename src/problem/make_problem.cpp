@@ -18,7 +18,7 @@ class Making {
 public:
     explicit Making(const LoopNest& nest) : nest_(nest), written_(nest.arrays.size()) {
         for (const LoopNest::Place& p : nest.places)
-            if (p.written) written_[p.array] = true;
+            if (p.written) written_[whole_of(p.array)] = true;
         cut_ = timeless() && nest.periodic.n == 0 && nest.pivots.empty() &&
                any_spread([](const LoopNest::Array& a) { return !a.cuts.empty(); });
         scaled_ = any_spread([](const LoopNest::Array& a) { return a.scale.n > 0; });
@@ -64,6 +64,10 @@ private:
         return std::any_of(nest_.arrays.begin(), nest_.arrays.end(),
                            [&](const LoopNest::Array& a) { return !a.whole && is(a); });
     }
+    // The first array that is part of the same memory.
+    int whole_of(int a) const { return nest_.arrays[a].field < 0 ? a : nest_.arrays[a].field; }
+    // Whether array `a`, or another part of its memory, has time steps of its own.
+    bool steps(int a) const { return nest_.arrays[a].in_time && written_[whole_of(a)]; }
     bool timeless() const {
         return !any_spread([](const LoopNest::Array& a) { return a.in_time; });
     }
@@ -81,23 +85,30 @@ private:
         if (offset[0] < 0 || place.along) return {offset, static_cast<int>(2 - offset[0])};
         return {offset, ahead || zero_in_space(offset) ? 1 : 2};
     }
-    // By array, and its `history`; with them the accesses of the problem.
+    // By array, and its `history`; with them the accesses of the problem. Parts of one memory have as many.
     std::vector<int> time_buffers(SweepProblem& p, std::vector<int>& history) const {
         std::vector<int> buffers(nest_.arrays.size());
-        for (std::size_t a = 0; a < buffers.size(); ++a)
-            if (written_[a] && nest_.arrays[a].in_time) buffers[a] = 1, history[a] = nest_.arrays[a].history;
+        std::vector<bool> writes(buffers.size());
+        for (const LoopNest::Place& p : nest_.places) writes[p.array] = writes[p.array] || p.written;
+        for (int a = 0; a < static_cast<int>(buffers.size()); ++a)
+            if (steps(a)) buffers[whole_of(a)] = 1, history[whole_of(a)] = nest_.arrays[a].history;
         for (const LoopNest::Place& place : nest_.places) {
             const LoopNest::Array& array = nest_.arrays[place.array];
             Index offset = place.offset;
             if (array.joined && offset[0] < 1) offset[0] -= 1;
-            if (array.in_time && !written_[place.array]) {
-                offset[0] = 0;
-            } else if (array.in_time) {
+            if (steps(place.array)) {
                 // A field keeps what the nest reads of earlier steps.
-                history[place.array] = std::max(history[place.array], static_cast<int>(-offset[0]));
+                const int whole = whole_of(place.array);
+                history[whole] = std::max(history[whole], static_cast<int>(-offset[0]));
                 int needs = 1;
-                std::tie(offset, needs) = in_time(place, offset);
-                buffers[place.array] = std::max(buffers[place.array], needs);
+                if (writes[place.array])
+                    std::tie(offset, needs) = in_time(place, offset);
+                else  // what no point writes is as the step before has left it
+                    offset[0] = std::min<std::int64_t>(offset[0], 0),
+                    needs = static_cast<int>(offset[0] < 0 ? 2 - offset[0] : 1);
+                buffers[whole] = std::max(buffers[whole], needs);
+            } else if (array.in_time) {
+                offset[0] = 0;
             }
             p.accesses.push_back({place.array, offset, place.written});
             if (!p.never_written.empty() || place.never_written) p.never_written.resize(p.accesses.size());
@@ -106,7 +117,8 @@ private:
             if (place.along) p.wholes.back() = true;
         }
         const int least = std::min(2, *std::max_element(buffers.begin(), buffers.end()));
-        for (std::size_t a = 0; a < buffers.size(); ++a) {
+        for (int a = 0; a < static_cast<int>(buffers.size()); ++a) {
+            if (steps(a)) buffers[a] = buffers[whole_of(a)], history[a] = history[whole_of(a)];
             if (buffers[a] == 0) continue;
             // One more where the time step at hand is changed: the run makes another of it, and the two are joined.
             const int more = nest_.arrays[a].joined && history[a] > 0;

@@ -19,7 +19,7 @@ struct LoopNest {
         bool window = false;   ///< it keeps a rolling window only
         /// Of a part, as NestArray's; without a field's shape it is one of plain memory.
         Index scale = {}, residue = {}, field_shape = {};
-        int field = -1;
+        int field = -1;              ///< the first array that is part of the same memory
         std::vector<Cut> cuts = {};  ///< of a field with given blocks
     };
     /// What points access; with time steps an offset of 1 in time is the step that is computed, 0 the one before it.

@@ -81,7 +81,9 @@ bool SweepProblem::skews_parts_of_fields() const {
 Index SweepProblem::shift(int a) const {
     for (const Access& p : accesses)
         if (p.writes && p.array == a) return p.offset;
-    return Index::filled(dims(), 0);
+    Index none = Index::filled(dims(), 0);
+    none[0] = arrays[a].time_buffers > 0;
+    return none;
 }
 
 int SweepProblem::owner(int k) const {
@@ -277,8 +279,8 @@ bool SweepProblem::reads_history_of_neighbours() const {
     for (std::size_t q = 0; q < accesses.size(); ++q) {
         const Access& p = accesses[q];
         if (arrays[p.array].time_buffers == 0 || p.offset[0] >= 0) continue;
-        const bool whole = q < wholes.size() && wholes[q];
-        if (whole || std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; })) return true;
+        const bool others = !written(p.array) || (q < wholes.size() && wholes[q]);
+        if (others || std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; })) return true;
     }
     return false;
 }

@@ -38,7 +38,6 @@ std::string why_no_stencil(const SweepProblem& problem) {
     if (problem.sequential) return "its points are computed in the order of the loops";
     if (!problem.loops.is_identity()) return "a loop runs downwards or is skewed";
     if (problem.window.along >= 0) return "an array has a rolling window";
-    if (problem.has_parts_of_fields()) return "subscripts multiply loop indices";
     const bool in_time = timed(problem);
     if (in_time && problem.dims() < 2) return "it has no loop but time";
     if (!in_time && !problem.wraps()) return "it has no time steps";

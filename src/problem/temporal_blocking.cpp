@@ -76,17 +76,26 @@ bool may_aggregate(const SweepProblem& problem, const Plan& plan) {
     return true;
 }
 
-Layout layout(const SweepProblem& problem, const Plan& plan, int a) {
+namespace {
+
+// Of an array, or of the field that it is part of.
+Layout layout_of(const SweepProblem& problem, const Plan& plan, int a, bool field) {
+    const auto made = field ? &SweepProblem::field_layout : &SweepProblem::layout;
     if (plan.generator == GeneratorKind::stencil) {
         const StencilHalo deep = stencil_halo(problem, plan);
-        return problem.layout(a, plan.grid, deep.most_hi(), deep.most_lo());
+        return (problem.*made)(a, plan.grid, deep.most_hi(), deep.most_lo());
     }
-    return problem.layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
+    return (problem.*made)(a, plan.grid, deep_halo(problem, plan).most(problem.dims()), {});
+}
+
+}  // namespace
+
+Layout layout(const SweepProblem& problem, const Plan& plan, int a) {
+    return layout_of(problem, plan, a, false);
 }
 
 Layout field_layout(const SweepProblem& problem, const Plan& plan, int a) {
-    if (problem.arrays[a].scale.n == 0) return layout(problem, plan, a);
-    return problem.field_layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
+    return layout_of(problem, plan, a, true);
 }
 
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {

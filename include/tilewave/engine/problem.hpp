@@ -108,7 +108,8 @@ struct SweepProblem {
     bool has_parts_of_fields() const;
     /// Whether the loops are skewed though some array is: elements that are some apart are no box of skewed loops.
     bool skews_parts_of_fields() const;
-    /// Offset of the array's first write: the writer's loop indices are array coordinates minus this.
+    /// Offset of the array's first write: the writer's loop indices are array coordinates minus this. Of a part with
+    /// time buffers that no point writes: of the time step that a point computes.
     Index shift(int a) const;
     /// The access whose element of a point says whose the point is along loop k: the first one with that index, of an
     /// array that is spread over the ranks if there is one; -1: none has it.
@@ -153,8 +154,8 @@ struct SweepProblem {
     bool in_window(int a) const;
     /// Hyperplanes of array `a` that a point reads or writes. @pre window.along >= 0
     int window_planes(int a) const;
-    /// Whether points read neighbours of an earlier time step. Elements outside the space may then have other values
-    /// than they keep from the current time step on.
+    /// Whether points read of an earlier time step what others write, or none. Elements outside the space may then have
+    /// other values than they keep from the current time step on.
     bool reads_history_of_neighbours() const;
     /// Whether tiles have one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;
@@ -169,7 +170,7 @@ struct SweepProblem {
     /// block; `before`: the same before its beginning.
     Layout layout(int a, const Index& grid, const Index& deep_halo = {}, const Index& before = {}) const;
     /// The distribution of the field that array `a` is, or is part of: blocks and halos hold those of its parts.
-    Layout field_layout(int a, const Index& grid, const Index& deep_halo = {}) const;
+    Layout field_layout(int a, const Index& grid, const Index& deep_halo = {}, const Index& before = {}) const;
     /// The box of z coordinates of a box of array `a`; along time the steps that its buffers hold before the run.
     Box box_of(int a, const Box& elements) const;
     /// The bounds in z coordinates: points of the box that violate one are not computed.
@@ -179,8 +180,9 @@ struct SweepProblem {
     /// @pre no written array is replicated; every access names an array, stays inside it (ConfigError)
     /// @pre an array that lacks a loop index and is written is accessed at one place (ConfigError)
     /// @pre an array with time buffers has every loop index but time (ConfigError)
-    /// @pre arrays have equal extents along a periodic loop index, which is not time (ConfigError)
-    /// @pre an array with time buffers is written once, at the next time step and no other offset; reads
+    /// @pre arrays have equal extents along a periodic loop index, which is not time; a field has as many times the
+    ///   extent of its parts as they leave elements out (ConfigError)
+    /// @pre an array with time buffers is written at the next time step and no other offset; reads
     ///   are of time steps that its buffers still hold (ConfigError)
     void validate() const;
 

@@ -57,14 +57,23 @@ def periodic_ranges(nest, shapes, periodic):
     ------
     ConfigError
         Where arrays have different extents along a periodic index, one is written next to the point along it, or it is
-        in two subscripts of one access: wrapping would not be the same for all.
+        in two subscripts of one access: wrapping would not be the same for all. An array whose subscript multiplies the
+        index has as many times the others' extent.
     """
     ranges = {}
     for place in nest.places:
         where = f"{nest.where(place)}: `{nest.text_of(place)}`"
-        for name, offset, extent in zip(place.axes, place.offsets, shapes[place.array], strict=True):
+        phases = place.phases or ((1, 0),) * len(place.axes)
+        for name, offset, (scale, _), whole in zip(place.axes, place.offsets, phases, shapes[place.array], strict=True):
             if name not in periodic:
                 continue
+            extent = whole // scale
+            if whole % scale:
+                raise ConfigError(
+                    f"{where}: the periodic index {name!r} is multiplied by {scale}, and {whole} elements are no "
+                    f"multiple of it: where the loop goes around, {scale}*{name} would be another element; allowed: "
+                    f"a multiple of {scale}"
+                )
             if place.axes.count(name) > 1:
                 raise ConfigError(
                     f"{where}: the periodic index {name!r} is in two subscripts; allowed: in one of each access"

@@ -389,4 +389,91 @@ TEST_P(Kinds, PartsWithAllElse) {
     });
 }
 
+// Time steps that write parts of a field: forwards around periodic loops, and backwards.
+TEST_P(Kinds, PartsThatTimeStepsWrite) {
+    static constexpr auto odd = reads({-1, 0, 0}, {-2, 0, 1});
+    static constexpr auto even = reads({-1, 0, 0}, {-1, 1, 0}, {-2, 0, 0});
+    static constexpr auto side = reads({0, 0, -1}), later = reads({1, 0, 0});
+    static constexpr auto below = reads({1, 1, 0}, {2, 0, 0});
+    each_turn(3, [&] {
+        const std::int64_t rows = draw(3, 12), columns = draw(3, 9), steps = draw(1, 6);
+        Grid u(2 * rows, columns), w(2 * rows + 1, columns), c(rows, columns);
+        Grid past(2 * rows, columns), before(2 * rows + 1, columns);
+        std::vector<double> added(static_cast<std::size_t>(2 * steps), 0.5), heard;
+        double sum = 0, backwards = 0;
+        const Box all{{0, 0}, {rows, columns}};
+        for (std::int64_t t = 0; t < steps; ++t) {
+            Grid old = u, other = w;
+            each_point(all, {1, 1}, {false, false}, [&](auto i, auto j) {
+                sum += u(2 * i + 1, j) = 0.5 * (old(2 * i, j) + old((2 * i + 2) % (2 * rows), j)) -
+                                         0.25 * past(2 * i, j) + 0.125 * past(2 * i + 1, (j + 1) % columns) +
+                                         c(i, (j + columns - 1) % columns) - old(2 * i + 1, j);
+                backwards += w(2 * i + 1, j) = 0.5 * (other(2 * i + 2, j) - before(2 * i, j)) - other(2 * i + 1, j);
+            });
+            past = old, before = other;
+            for (const std::int64_t row : {1, 0}) u(row, 2) += 0.5;
+            heard.push_back(u(1, 2));
+            heard.push_back(u(2 * rows - 2, 0));
+        }
+        run_on([&](Context& context) {
+            Field<double> f = field(context, 2 * rows, columns), b = field(context, 2 * rows + 1, columns),
+                          given = field(context, rows, columns);
+            std::vector<double> seen(heard.size()), sources = added;
+            const Report report = run(context,
+                                      {.steps = steps,
+                                       .periodic = {1, 2},
+                                       .elements = {adds(f, {{1, 2}, {0, 2}}, std::span(sources)),
+                                                    records(f, {{1, 2}, {2 * rows - 2, 0}}, std::span(seen))}},
+                                      along(1, 3),
+                                      reducing<double>({Reduction::sum},
+                                                       [](auto x, auto y, auto z) {
+                                                           const double now = 0.5 * (y(-1, 0, 0) + y(-1, 1, 0)) -
+                                                                              0.25 * y(-2, 0, 0) + 0.125 * x(-2, 0, 1) +
+                                                                              z(0, 0, -1) - x(-1, 0, 0);
+                                                           return std::tuple(now, now);
+                                                       }),
+                                      writes<odd>(every(f, {2, 1}, {1, 0})), only_reads<even>(every(f, {2, 1}, {0, 0})),
+                                      only_reads<side>(given));
+            expect_equal(context, f, u, "around periodic loops");
+            EXPECT_EQ(sum_of(report), sum);
+            EXPECT_EQ(seen, heard);
+            BoundNest nest = bind(context, {.reverse = {0}, .steps = steps}, along(1, 3),
+                                  reducing<double>({Reduction::sum},
+                                                   [](auto x, auto y) {
+                                                       const double now = 0.5 * (y(1, 1, 0) - y(2, 0, 0)) - x(1, 0, 0);
+                                                       return std::tuple(now, now);
+                                                   }),
+                                  writes<later>(every(b, {2, 1}, {1, 0})), only_reads<below>(every(b, {2, 1}, {0, 0})));
+            EXPECT_EQ(sum_of(nest.run()), backwards);
+            expect_equal(context, b, w, "backwards");
+        });
+    });
+}
+
+TEST_P(Kinds, PartsAroundPeriodicLoops) {
+    static constexpr auto below = reads({1, 1});
+    each_turn(3, [&] {
+        const std::int64_t rows = draw(2, 12), columns = draw(2, 9);
+        Grid u(rows, columns), fine(2 * rows, 3 * columns);
+        each_point({{0, 0}, {rows, columns}}, {1, 1}, {false, false}, [&](auto i, auto j) {
+            u(i, j) += fine(2 * i, 3 * j) - fine((2 * i + 3) % (2 * rows), (3 * j + 5) % (3 * columns));
+        });
+        run_on([&](Context& context) {
+            Field<double> c = field(context, rows, columns), f = field(context, 2 * rows, 3 * columns);
+            run(
+                context, {.periodic = {0, 1}}, along(0, 2),
+                [](auto x, auto here, auto there) { return x(0, 0) + here(0, 0) - there(1, 1); }, writes<point>(c),
+                only_reads<point>(every(f, {2, 3}, {0, 0})), only_reads<below>(every(f, {2, 3}, {1, 2})));
+            expect_equal(context, c, u, "parts of a field");
+            Field<double> longer = field(context, 2 * rows + 1, 3 * columns);
+            const auto refused = [&] {
+                run(
+                    context, {.periodic = {0, 1}}, {}, [](auto x, auto y) { return x(0, 0) + y(0, 0); },
+                    writes<point>(c), only_reads<point>(every(longer, {2, 3}, {1, 0})));
+            };
+            EXPECT_THROW(refused(), ConfigError);
+        });
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(OnRanks, Kinds, ranks_and_threads);

@@ -450,9 +450,6 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
     ArrayReads other = f;
     other.shape = {10, 11};
     refused({.steps = 3, .periodic = {1}}, {u, other}, "different shapes");
-    ArrayReads part = u;
-    part.scale = {2, 2}, part.residue = {0, 0};
-    refused({.steps = 3}, {part, f}, "those that are written must be whole fields");
     refused({.steps = 3, .bounds = {{{1, 1}, 0}}}, {u, f}, "bounds: coefficients (1, 1) were given; allowed: 3");
     ArrayReads skews{nullptr, 8, {10, 12}, true, {{-1, 1}}}, plain{nullptr, 8, {10, 12}, false, {{0, 0}}};
     plain.scale = {2, 2}, plain.residue = {0, 1};

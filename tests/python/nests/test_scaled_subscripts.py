@@ -198,10 +198,9 @@ def test_refused_bodies(body, wanted):
 
 
 def test_refused_runs():
-    heat = tw.nest_from("def heat(u, t, i):\n    u[t+1, 2*i] = u[t, 2*i] + u[t, 2*i+1]\n")
-    with pytest.raises(tw.ConfigError, match="no dimension for time index 't'"):
-        tw.run(heat, u=tw.field((8,)), steps=2)
     largest = tw.nest_from("def largest(C, F, i):\n    C[i] = F[2*i]\n")
+    with pytest.raises(tw.ConfigError, match="9 elements are no multiple of it"):
+        tw.run(largest, C=tw.field((4,)), F=tw.field((9,)), periodic=("i",))
     with pytest.raises(tw.ConfigError, match="a local of the body"):
         tw.run(largest, C=tw.field((4,)), F=tw.field((8,)), reduce={"most": tw.max("F")})
     with pytest.raises(tw.ConfigError, match="given scratch"):
@@ -262,3 +261,31 @@ def test_parts_of_a_field_of_which_some_are_shorter(ranks):
             assert [whole.tobytes() for whole in found] == [whole.tobytes() for whole in wholes]
 
     results_of(ranks, 1, body)
+
+
+ODD = "def odd(u, c, t, i, j):\n    u[t+1, 2*i+1, j] = u[t, 2*i, j] + u[t, 2*i+2, j] + c[i, j] - u[t, 2*i+1, j+1]"
+
+
+@pytest.mark.parametrize("ranks, in_field", [(1, False), (1, True), (2, True), (3, True)])
+def test_sources_at_elements_that_no_time_step_writes(ranks, in_field):
+    """Their values change from step to step, also in what is read of earlier steps, which NumPy arrays have not."""
+    rng, steps, nest = np.random.default_rng(5), 7, tw.nest_from(ODD + " + u[t-1, 2*i, j]" * in_field)
+    before, now, c = rng.random((13, 6)), rng.random((13, 6)), rng.random((6, 6))
+    points, values = [(0, 1), (2, 1), (3, 2), (6, 3), (12, 5)], rng.random((steps, 5))
+    at, levels, heard = tuple(np.transpose(points)), [before, now], []
+    for step in range(steps):
+        past, old, new = *levels[-2:], levels[-1].copy()
+        new[1::2, :-1] = old[:-1:2, :-1] + old[2::2, :-1] + c[:, :-1] - old[1::2, 1:]
+        new[1::2, :-1] += past[:-1:2, :-1] if in_field else 0
+        new[at] += values[step]
+        heard.append(new[at])
+        levels.append(new)
+
+    def body(context):
+        u = tw.field(now.shape, "f8", now, history=[before], context=context) if in_field else now.copy()
+        given = {"inject": {"u": (points, values)}, "record": {"u": points}, "context": context}
+        recorded = tw.run(nest, u=u, c=c, steps=steps, **given).recorded["u"]
+        return recorded, *([u.gather(), u.buffer(-1).gather()] if in_field else [u])
+
+    for found, right in zip(results_of(ranks, 1, body)[0], (np.array(heard), *levels[:-3:-1])):
+        assert np.array_equal(found, right)

@@ -76,15 +76,15 @@ C++       y     y     y     y        y       y      y    y       y      y      y
         "example": "`c[i, j] = u[2*i, j] + u[2*i+1, j]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
-bind      y     y     y     -Y       y       y      y    y       y      y      y      x     y    y        y
-chain     y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
-several   y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
-plan      y     y     y     -Y       y       y      y    y       y      x      y      x     y    y        y
-schedule  y     y     y     -Y       y       y      y    y       x      x      y      x     y    x        x
-measure   y     y     y     -Y       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     -Y       y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
+chain     y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
+schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
+C++       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "factors of what is written": {
@@ -92,15 +92,15 @@ C++       y     y     y     -Y       y       y      y    y       y      y      y
         "example": "`u[2*i+1, j] = u[2*i, j] + u[2*i+2, j]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    y        -A
-bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    y        -A
-chain     y     y     -A    -A       y       y      -A   -A      y      y      y      y     y    y        -A
-several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -A     -A    -A   -A       -A
-plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    y        -A
-schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
-measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    y        -A
-dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    y        -A
-C++       y     y     -A    -A       y       y      -A   -A      y      y      y      y     y    y        -A
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
+chain     y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
+schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
+C++       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "look-up tables": {
@@ -219,23 +219,11 @@ C++       y     y     y     y        y       y      y    y       y      y      y
 
 #: By key: how such cells run, what the program says (a regular expression), why, and what to write, if anything.
 REASONS = {
-    "A": (
-        "-",
-        "has no dimension for time index .* and its subscripts multiply",
-        "A time step begins as a copy of the one before, and elements with a factor are only some of it.",
-        "an array with time as a dimension, or the nest without `steps=`, once for each time step",
-    ),
     "D": (
         "-",
         "(vector|flow|output|along a loop).*points of one time step are independent",
         "A loop that wraps around has no first point: no point may depend on another of its time step.",
         "an array of its own for the new values, or the nest without `periodic=` and another one for the border",
-    ),
-    "Y": (
-        "-",
-        "subscripts multiply loop indices; allowed: nests",
-        "Parts of fields have no halo around a periodic loop.",
-        "a NumPy array for what is only read, or the nest without `periodic=` and another one for the border",
     ),
     "T": (
         "-",
@@ -273,6 +261,7 @@ CPP = {
         "ranks": "Nests.PartsOfFieldsAndOtherExtents",
         "lanes": "Nests.PartsOfFieldsAndOtherExtents",
         "steps": "Nests.PartsThatTimeStepsRead",
+        "periodic": "Kinds.PartsAroundPeriodicLoops",
         "strides": "Kinds.PartsWithAllElse",
         "affine": "Kinds.PartsWithAllElse",
         "back": "Kinds.PartsWithAllElse",
@@ -288,14 +277,19 @@ CPP = {
     "factors of what is written": {
         "ranks": "Nests.PartsOfFieldsAndOtherExtents",
         "lanes": "Nests.PartsOfFieldsAndOtherExtents",
+        "steps": "Kinds.PartsThatTimeStepsWrite",
+        "periodic": "Kinds.PartsThatTimeStepsWrite",
         "strides": "Kinds.PartsWithAllElse",
         "affine": "Kinds.PartsWithAllElse",
+        "back": "Kinds.PartsThatTimeStepsWrite",
+        "history": "Kinds.PartsThatTimeStepsWrite",
         "reduce": "Kinds.PartsWithAllElse",
         "points": "Kinds.PartsWithAllElse",
         "window": "Kinds.Windows",
         "until": "Kinds.PartsWithAllElse",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
         "strides+": "Kinds.PartsWithAllElse",
+        "back+": "Kinds.PartsThatTimeStepsWrite",
     },
     "look-up tables": {
         "ranks": "SeveralNests.TablesByIndex",

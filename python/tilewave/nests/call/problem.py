@@ -15,7 +15,7 @@ from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.nest.timeless import has_one_value
 from tilewave.nests.call.pivot import check_shapes, reads_of
-from tilewave.nests.call.strided_fields import refuse_scaled_in_time, why_in_loop_order
+from tilewave.nests.call.strided_fields import why_in_loop_order
 
 #: The most loop indices of a nest that is run, time among them.
 MOST_LOOPS = _core.limits["dims"]
@@ -92,7 +92,6 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         for view in nest.views
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
-    refuse_scaled_in_time(nest, in_time)
     states = _core.LoopNest(
         box=tuple(zip(*bounds.box, strict=True)),
         bounds=list(bounds.constraints),
@@ -296,8 +295,10 @@ def _add_arrays(states, nest, spread, arrays, shapes, in_time, loops):
         )
         if view.scaled and view in spread:
             scale, residue = zip(*here.phases, strict=True)
-            first = parts.setdefault(view.array, number) if is_field else -1
-            states.part(scale=scale, residue=residue, field_shape=value.shape if is_field else (), field=first)
+            # The memory of a NumPy array with time steps of its own is one, too.
+            is_one = is_field or view.array in in_time and view.array in nest.written
+            shape, first = value.shape if is_one else (), parts.setdefault(view.array, number)
+            states.part(scale=scale, residue=residue, field_shape=shape, field=first)
 
 
 def _add_places(loops, nest, in_time, never_written):
@@ -340,10 +341,11 @@ def history_of(nest, arrays, name, again=frozenset()):
 
 
 def read_beside_in_history(nest, in_time):
-    """A place that reads an earlier time step at another point; None where there is none.
+    """A place that reads an earlier time step at another point, or what no point writes; None where there is none.
 
     What no point writes has the current time step's value from then on, but may have had another one before.
     """
+    targets = {(place.array, place.phases) for place in nest.places if place.written}
     return next(
         (
             place
@@ -351,7 +353,7 @@ def read_beside_in_history(nest, in_time):
             if place.array in in_time
             and place.array in nest.written
             and place.offsets[0] < 0
-            and (place.whole or any(place.offsets[1:]))
+            and (place.whole or any(place.offsets[1:]) or (place.array, place.phases) not in targets)
         ),
         None,
     )

@@ -1,23 +1,6 @@
 """Arrays with subscripts c*i + d: ranks own points of one grid, and the elements of finer ones that lie with these."""
 
-from tilewave.errors import ConfigError
 from tilewave.field.field import Field
-
-
-def refuse_scaled_in_time(nest, in_time):
-    """Refuse time buffers of which a time step would write some elements only; what is only read has none.
-
-    Raises
-    ------
-    ConfigError
-    """
-    for place in nest.places:
-        if place.array in in_time and place.array in nest.written and place.view.scaled:
-            raise ConfigError(
-                f"{nest.where(place)}: `{nest.text_of(place)}`: array {place.array!r} has no dimension for time index "
-                f"{nest.time!r}, and its subscripts multiply loop indices; allowed: index + integer constant, or a "
-                "nest of its own, without steps="
-            )
 
 
 def why_in_loop_order(spread, arrays, core):

@@ -211,12 +211,13 @@ class ChainMaker:
     def __init__(self, context, turns):
         self._context, self._turns = context, turns
         each = [[(memory_in(ready, view.array), view) for view in ready.problem.nest.views] for ready in turns.readies]
-        factors, numbers = {}, {}
-        for memory, view in itertools.chain(*each):
-            factors.setdefault(memory, set()).add(tuple(factor for factor, _ in view.phases))
-        # Parts of an array, A[2*i] and A[2*i+1], are two memories where all nests have these factors.
+        parts, numbers = {}, {}
+        for some in each:
+            for memory in {memory for memory, _ in some}:
+                parts.setdefault(memory, set()).add(frozenset(view.phases for other, view in some if other == memory))
+        # Parts of an array, A[2*i] and A[2*i+1], are two memories where all nests that have it have both.
         self._memories = [
-            [numbers.setdefault((m, view.phases if len(factors[m]) == 1 else None), len(numbers)) for m, view in some]
+            [numbers.setdefault((m, view.phases if len(parts[m]) == 1 else None), len(numbers)) for m, view in some]
             for some in each
         ]
         self.made = None  # the `OneSchedule` that was joined last
@@ -296,7 +297,8 @@ def several_schedules(names):
     """The text that nests have a schedule each, though ranks agree on nothing between them."""
     return (
         f"nests {', '.join(names)} are several schedules, as one of them has tasks, a rolling window, a field whole on "
-        "every rank, rows for several time steps, or time steps of several nests; allowed: the schedule of each"
+        "every rank, rows for several time steps, parts of a field in time, or time steps of several nests; allowed: "
+        "the schedule of each"
     )
 
 

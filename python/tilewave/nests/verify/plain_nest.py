@@ -45,9 +45,10 @@ class PlainNest:
         wraps = {}
         for place in nest.places:
             extents = full[place.array]
-            for number, (index, extent) in enumerate(zip(place.axes, extents, strict=True)):
+            phases = place.phases or ((1, 0),) * len(extents)
+            for number, (index, (scale, _), extent) in enumerate(zip(place.axes, phases, extents, strict=True)):
                 if index in loops.periodic:
-                    self.box[index] = 0, extent
+                    self.box[index] = 0, extent // scale
                     wraps.setdefault(place.array, [0] * len(extents))[number] = extent
         self._down = set(loops.reverse)
         if steps is not None:

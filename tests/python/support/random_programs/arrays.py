@@ -108,7 +108,7 @@ class Arrays:
         for name in "ABC"[: c.between(1, 3) if "several arrays" in features else 1]:
             partial = "partial" in features and not self.timed and "time kept" not in features and c.chance(0.6)
             self.add(name, self.some_indices() if partial else self.space, "written", times="steps" * self.timed)
-            if "scaled" in features and not self.timed:
+            if "scaled" in features:
                 self.factors[name] = {index: c.pick(1, 2, 3) for index in self.space}
         if self.batch:
             self.add("S", self.space[: self.batch], "written", times="last")

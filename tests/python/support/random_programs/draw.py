@@ -39,8 +39,7 @@ def program(choices):
     kinds |= {name for name, there in (("time", world.timed), ("pivot", world.pivot)) if there}
     kinds -= {"batch"} if not world.batch else set()
     kinds |= {"paired"} if paired else set()
-    independent = world.independent and not world.factors
-    return Program(arrays, nests, dict(world.scalars), kinds, door, backwards, independent, paired)
+    return Program(arrays, nests, dict(world.scalars), kinds, door, backwards, world.independent, paired)
 
 
 def plain_program(seed, avoided=()):

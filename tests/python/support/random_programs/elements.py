@@ -24,13 +24,16 @@ class Elements:
         self.c, self.world, self.written, self.begun = choices, world, written, set(begun)
         self.order = choices.pick("backwards", "box", "any")
         self.stored = set()  # arrays that statements before have written
+        self.factors = {name: each for name, each in world.factors.items() if choices.chance(0.7)}
         self.targets = {name: self._target(world.arrays[name]) for name in written}
 
     def _target(self, array):
         world = self.world
         still = world.batch or world.timed or world.pivot or world.independent or self.c.chance(0.85)
-        factors = self.world.factors.get(array.name, {})
+        factors = self.factors.get(array.name, {})
         at = [Affine(axis, 0 if still else self.c.pick(0, 1, -1), factors.get(axis, 1)) for axis in array.space()]
+        if still and factors:
+            at = [Affine(each.index, self.c.below(each.factor), each.factor) for each in at]
         if "time kept" in world.features:
             at = [Affine(world.space[0], 1), *map(Affine, world.space[1:])]
         return Access(array.name, (*self._first(array, 1), *at))
@@ -71,7 +74,7 @@ class Elements:
             return Affine(self.c.pick(*inner[::-1]))
         if axis == "t":
             return Affine("t", self.c.pick(0, 0, 1))
-        factor = self.c.pick(1, 2) if self.world.factors and not self.world.timed else 1
+        factor = self.c.pick(1, 2) if self.world.factors else 1
         return Affine(axis, self._step(0.3) + 2 * (factor > 1), factor)
 
     # Written arrays.
@@ -93,7 +96,7 @@ class Elements:
         level = self._level(array, inner)
         if level == 1 and array.name not in self.begun or not array.times and not inner:
             steps = self._ordered(steps, "backwards" if array.times else self.order)
-        factors = self.world.factors.get(array.name, {})
+        factors = self.factors.get(array.name, {})
         at = [Affine(axis, step, factors.get(axis, 1)) for axis, step in zip(array.axes, steps)]
         if inner and array.axes[-1:] == self.world.indices[-1:]:
             first = -abs(at[0].offset) or -1

@@ -182,7 +182,7 @@ class Definition:
                 targets = [access for access, written in nest.accesses() if written and access.array in self.depths]
                 lines += self._loops(nest, 2)
                 for target in dict.fromkeys(targets):
-                    at = ", ".join(str(subscript.index) for subscript in target.at[1:])
+                    at = ", ".join(map(str, target.at[1:]))
                     lines.append(f"{'    ' * (1 + len(nest.indices))}{target.array}[{at}] = True")
                 lines.append("    " * (1 + len(nest.indices)) + "pass")
             masks, namespace = {name: np.zeros(self.setting.shapes[name], bool) for name in names}, {}

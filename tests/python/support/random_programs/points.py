@@ -135,6 +135,9 @@ def _drawn(c, place, array, off, adds):
         setting.kinds.add("moving points" if moving else "points off the grid")
     else:
         at = numbers.integers(low, np.maximum(high, low + 1), (count, len(shape)))
+        if older:
+            target = next(target for target, written in nest.accesses() if written and target.array == array.name)
+            at = at * [each.factor for each in target.at[1:]] + [each.offset for each in target.at[1:]]
     if count > 1 and c.chance(0.4):
         at[..., 1, :] = at[..., 0, :]
     points = Points(at, order=c.pick("C", "F"))

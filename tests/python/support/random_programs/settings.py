@@ -163,7 +163,7 @@ class _Drawn:
                 for access in accesses
                 if program.arrays[access.array].times != "rows"
                 and sum(access.array == other.array for other in accesses) == 1
-                and {subscript.index for subscript in access.at if isinstance(subscript, Affine)} >= whole
+                and {s.index for s in access.at if isinstance(s, Affine) and s.factor == 1} >= whole
                 and program.arrays[access.array].dtype.kind != "c"
             ]
             values = [*arrays, *_locals(nest.body)]

@@ -52,8 +52,9 @@ class Sizes:
         c, setting = self.c, self.setting
         uneven = c.chance(0.25) and "pivot" not in self.program.kinds
         self.inner = c.pick(4, 2, 3, 5, 8, 9, 16, 17, 33, 70)
-        need, along = {}, set()
+        need, along, factors = {}, set(), {}
         for access, d, subscript in self._subscripts():
+            factors[access.array, d] = max(factors.get((access.array, d), 1), subscript.factor)
             if subscript.index in self.points:
                 last = self.low[subscript.index] + self.points[subscript.index] - 1
                 least = subscript.factor * last + subscript.offset + 1
@@ -68,7 +69,7 @@ class Sizes:
                     shape.append(axis)
                     continue
                 if axis in setting.loops_periodic:
-                    extent = self.points[axis]
+                    extent = self.points[axis] * factors.get((name, d), 1)
                 elif axis == "rows":
                     extent = self.setting.steps + 3
                 elif is_table(name, self.program) or axis == "t":
