@@ -47,6 +47,11 @@ inline constexpr std::int64_t most_block_steps = 4096;
 /// To meet costs some microseconds; who is interrupted is to find the other ranks not far ahead, and each is recorded.
 inline constexpr std::int64_t most_repetitions_together = 256, most_blocks_together = 16, most_steps_together = 1 << 14;
 
+// --- updated_fields.cpp: fields that points update in any order
+
+/// Bytes of the copies that lanes update, at most: with fewer copies than lanes these wait for each other.
+inline constexpr std::int64_t most_updated_bytes = std::int64_t{1} << 26;
+
 // --- prepared_rows.cpp: where rows lie in memory
 
 /// Points between the beginnings of rows that are computed together, at most: they begin and end one by one.

@@ -8,19 +8,13 @@
 
 #include "data/memory.hpp"
 #include "nests/off_grid.hpp"
+#include "nests/tuning.hpp"
 #include "tilewave/engine/limits.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
 
 namespace {
-
-template <class T>
-T number_at(const std::byte* at) {
-    T value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-}
 
 // What comes of an element and a value. Integers wrap; of bools a sum is whether any is true.
 template <Update Op, class T>
@@ -73,33 +67,31 @@ void with_operation(Update op, Dtype type, F f) {
 }
 
 // Updates n elements by a value each, one after the other: they may be one element.
-void update_in_order(Update op, Dtype type, std::byte* to, std::int64_t stride, const std::byte* values,
+void update_elements(Update op, Dtype type, std::byte* to, std::int64_t stride, const std::byte* values,
                      std::int64_t n) {
     with_operation(op, type, [&]<Update Op, class T>() {
-        for (std::int64_t q = 0; q < n; ++q) {
-            T* const element = reinterpret_cast<T*>(to + q * stride);
-            *element = updated<Op>(*element, number_at<T>(values + q * static_cast<std::int64_t>(sizeof(T))));
+        const auto* const given = reinterpret_cast<const T*>(values);
+        auto* const first = reinterpret_cast<T*>(to);
+        if (stride == 0) {
+            T one = *first;
+            for (std::int64_t q = 0; q < n; ++q) one = updated<Op>(one, given[q]);
+            *first = one;
+        } else if (stride == static_cast<std::int64_t>(sizeof(T))) {
+            for (std::int64_t q = 0; q < n; ++q) first[q] = updated<Op>(first[q], given[q]);
+        } else {
+            for (std::int64_t q = 0; q < n; ++q) {
+                T& element = *reinterpret_cast<T*>(to + q * stride);
+                element = updated<Op>(element, given[q]);
+            }
         }
     });
 }
 
-// The same while other lanes update elements, too. What a row gives one element is one value.
-template <Update Op, class T>
-void update_shared(std::byte* to, std::int64_t stride, const std::byte* values, std::int64_t n) {
-    const auto* const given = reinterpret_cast<const T*>(values);
-    const auto update = [](std::byte* at, T value) {
-        const std::atomic_ref<T> element(*reinterpret_cast<T*>(at));
-        T old = element.load(std::memory_order_relaxed), now = updated<Op>(old, value);
-        while (now != old && !element.compare_exchange_weak(old, now, std::memory_order_relaxed))
-            now = updated<Op>(old, value);
-    };
-    if (stride != 0) {
-        for (std::int64_t q = 0; q < n; ++q) update(to + q * stride, given[q]);
-        return;
-    }
-    T all = nothing<Op, T>();
-    for (std::int64_t q = 0; q < n; ++q) all = updated<Op>(all, given[q]);
-    update(to, all);
+// Different for threads that compute at the same time.
+std::size_t number_of_thread() {
+    static std::atomic<std::size_t> threads{0};
+    thread_local const std::size_t number = threads++;
+    return number;
 }
 
 }  // namespace
@@ -114,6 +106,7 @@ UpdatedFields::UpdatedFields(const Kernel& body, const NestProblem& nest, std::s
     const auto count = static_cast<std::int64_t>(nest.updates.size());
     share_bytes_ = room_bytes / count / cache_line_bytes * cache_line_bytes;
     most_points_ = std::numeric_limits<std::int64_t>::max();
+    std::int64_t bytes = 0;
     for (const UpdatedArray& what : nest.updates) {
         const ArrayReads& a = arrays[static_cast<std::size_t>(what.array)];
         Updated& made = all_.emplace_back(Updated{what, *a.update, a.type, a.field, a.item_bytes});
@@ -127,8 +120,15 @@ UpdatedFields::UpdatedFields(const Kernel& body, const NestProblem& nest, std::s
         most_points_ = std::min(most_points_, share_bytes_ / a.item_bytes);
         if (what.place >= 0) continue;
         made.bytes = made.elements() * (a.item_bytes + (made.op == Update::last));
-        made.found = aligned_memory(made.bytes), made.other = aligned_memory(made.bytes);
+        bytes += made.op == Update::last ? 0 : made.bytes;
     }
+    const std::int64_t lanes = all_[0].field->context().threads();
+    copies_ = static_cast<std::size_t>(std::clamp<std::int64_t>(
+        tuning::most_updated_bytes / std::max<std::int64_t>(bytes, 1), 1, std::max<std::int64_t>(lanes, 1)));
+    locks_ = std::make_unique<std::mutex[]>(copies_);
+    for (Updated& of : all_)
+        if (of.what.place < 0)
+            of.found = aligned_memory(of.bytes * of.copies(copies_)), of.other = aligned_memory(of.bytes);
     if (const std::size_t n = places_.size() + body.values.size(); n > max_places || most_points_ < 1)
         throw ConfigError("updates: " + std::to_string(count) + " fields, in a nest of " + std::to_string(n) +
                           " places and values, were given; allowed: up to " + std::to_string(max_places) +
@@ -173,17 +173,18 @@ std::int64_t UpdatedFields::compute(char* const* ptr, const std::int64_t* step, 
             if (p >= places || places_[p] >= 0) at[p] = from[p] + first * along[p];
         if (const std::int64_t code = body_.row(at, along, points, x.begin(), by.begin(), body_.env); code != 0)
             return code + first * error_sites;
+        const auto [copy, lock] = free_copy();
         for (std::size_t u = 0; u < all_.size(); ++u) {
             const Updated& of = all_[u];
             const std::byte* const values = room + static_cast<std::int64_t>(u) * share_bytes_;
             if (of.what.place < 0) {
-                update(of, values, points, x, by);
+                update(of, copy, values, points, x, by);
                 continue;
             }
             const auto place = static_cast<std::size_t>(of.what.place);
             auto* const to = reinterpret_cast<std::byte*>(ptr[place] + first * step[place]);
             if (of.op != Update::last) {
-                update_in_order(of.op, *of.type, to, step[place], values, points);
+                update_elements(of.op, *of.type, to, step[place], values, points);
                 continue;
             }
             for (std::int64_t q = 0; q < points; ++q)
@@ -193,15 +194,23 @@ std::int64_t UpdatedFields::compute(char* const* ptr, const std::int64_t* step, 
     return 0;
 }
 
-void UpdatedFields::update(const Updated& of, const std::byte* values, std::int64_t n, const Index& index,
-                           const Index& direction) {
+// One that no other lane updates meanwhile.
+std::pair<std::size_t, std::unique_lock<std::mutex>> UpdatedFields::free_copy() const {
+    const std::size_t mine = number_of_thread() % copies_;
+    for (std::size_t k = 0; k < copies_; ++k) {
+        const std::size_t copy = (mine + k) % copies_;
+        if (std::unique_lock lock(locks_[copy], std::try_to_lock); lock) return {copy, std::move(lock)};
+    }
+    return {mine, std::unique_lock(locks_[mine])};
+}
+
+void UpdatedFields::update(const Updated& of, std::size_t copy, const std::byte* values, std::int64_t n,
+                           const Index& index, const Index& direction) {
     if (of.op == Update::last) return keep_last(of, values, n, index, direction);
     std::int64_t at = of.first, stride = 0;
     for (int k = 0; k < index.n; ++k) at += index[k] * of.strides[k], stride += direction[k] * of.strides[k];
-    std::byte* const to = of.found.get() + at;
-    with_operation(of.op, *of.type, [&]<Update Op, class T>() {
-        if constexpr (std::is_integral_v<T>) update_shared<Op, T>(to, stride, values, n);
-    });
+    std::byte* const to = of.found.get() + static_cast<std::int64_t>(copy) * of.bytes + at;
+    update_elements(of.op, *of.type, to, stride, values, n);
 }
 
 // The points of the row that have the last indices of the loops that the field lacks: all, one or none.
@@ -234,7 +243,7 @@ void UpdatedFields::begin() {
         if (of.bytes > 0)
             with_operation(of.op, *of.type, [&]<Update Op, class T>() {
                 auto* const first = reinterpret_cast<T*>(of.found.get());
-                std::fill(first, first + of.elements(), nothing<Op, T>());
+                std::fill(first, first + of.copies(copies_) * of.elements(), nothing<Op, T>());
             });
     }
 }
@@ -244,13 +253,16 @@ void UpdatedFields::end() {
     for (const Updated& of : all_) {
         if (of.bytes == 0) continue;
         const std::span found(of.found.get(), static_cast<std::size_t>(of.bytes)), other(of.other.get(), found.size());
+        for (std::int64_t k = 1; k < of.copies(copies_); ++k)
+            update_elements(of.op, *of.type, of.found.get(), of.item_bytes, of.found.get() + k * of.bytes,
+                            of.elements());
         Context& context = of.field->context();
         if (context.size() > 1)
             allreduce(context.transport(), found, other, [&] {
                 if (of.op == Update::last)  // it is one rank's, and 0 elsewhere
                     std::ranges::transform(found, other, found.begin(), std::bit_or());
                 else
-                    update_in_order(of.op, *of.type, found.data(), of.item_bytes, other.data(), of.elements());
+                    update_elements(of.op, *of.type, found.data(), of.item_bytes, other.data(), of.elements());
             });
         give(of);
     }
@@ -272,7 +284,7 @@ void UpdatedFields::give(const Updated& of) const {
         const std::int64_t n = here.owned.extent(along);
         std::byte* const to = here.at(at);
         if (of.op != Update::last) {
-            update_in_order(of.op, *of.type, to, memory.stride_bytes[along], of.found.get() + first, n);
+            update_elements(of.op, *of.type, to, memory.stride_bytes[along], of.found.get() + first, n);
             continue;
         }
         for (std::int64_t q = 0; q < n; ++q)

@@ -2,8 +2,10 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tilewave/engine/kernel.hpp"
@@ -41,14 +43,17 @@ private:
         Index strides = {};                  // in bytes, by loop
         Index axes = {};
         std::int64_t bytes = 0;  // found in any order; of last values with a byte for each, 1 where there is one
-        std::shared_ptr<std::byte[]> found = {}, other = {};  // by this rank, and room for what another has
+        std::shared_ptr<std::byte[]> found = {},
+                                     other = {};  // copies of this rank's lanes, and room for another rank's
+        std::int64_t copies(std::size_t all) const { return op == Update::last ? 1 : static_cast<std::int64_t>(all); }
         std::int64_t elements() const { return field->layout().whole().points(); }
     };
     static constexpr std::int64_t room_bytes = 8192;
 
     std::int64_t compute(char* const* ptr, const std::int64_t* step, std::int64_t n, const std::int64_t* index,
                          const std::int64_t* direction) const;
-    static void update(const Updated& of, const std::byte* values, std::int64_t n, const Index& index,
+    std::pair<std::size_t, std::unique_lock<std::mutex>> free_copy() const;
+    static void update(const Updated& of, std::size_t copy, const std::byte* values, std::int64_t n, const Index& index,
                        const Index& direction);
     static void keep_last(const Updated& of, const std::byte* values, std::int64_t n, const Index& index,
                           const Index& direction);
@@ -60,6 +65,8 @@ private:
     int dims_;
     std::int64_t share_bytes_, most_points_;  // of the room: for one field; values of any
     std::vector<Updated> all_;
+    std::size_t copies_;  // of what is found: as many as lanes, where they have room
+    std::unique_ptr<std::mutex[]> locks_;
     bool begun_ = false;
 };
 
