@@ -1,4 +1,4 @@
-"""Divides the turns of a loop among lanes, where no turn touches what another one writes."""
+"""Divides the turns of a loop among lanes, where none touches what another one writes; else the loops in its turns."""
 
 import ast
 import copy
@@ -14,13 +14,15 @@ from tilewave.nest.subscript import subscripts_of
 
 #: Seconds of a loop from which dividing it pays: lanes take some 0.1 ms to begin.
 LEAST_S = 1e-3
+#: Seconds of a turn from which its loops run one by one, which takes some 0.1 ms.
+LEAST_TURN_S = 3e-3
 #: The part of the turns that one lane makes first, to see how long they take; pieces that a lane then makes in all.
 PROBED, PIECES = 64, 8
 
 
 @dataclass(eq=False)
 class Turns:
-    """A loop whose turns need none of the others.
+    """A loop that may run in pieces: names go from no turn to another one.
 
     Attributes
     ----------
@@ -32,6 +34,9 @@ class Turns:
     forms : list of Affine
         Subscripts, of the loop's index, by which elements of different turns differ; none may count from the end.
     index : str
+    inner : tuple of (Region, set)
+        Where turns need others, the statements of one, the turns of some of which need no others, and the names that
+        are needed behind each.
     """
 
     region: Region
@@ -40,6 +45,7 @@ class Turns:
     bounds: list
     forms: list
     index: str
+    inner: tuple = ()
 
     def of(self, numbers):
         """The turns as a range, for these integers; None where they cannot be divided."""
@@ -62,10 +68,11 @@ def _at(form, numbers):
 
 
 def turns_of(region, live):
-    """The `Turns` of a region that is one loop; None where a turn may need another one.
+    """The `Turns` of a region that is one loop; None where nothing can be divided.
 
     Names that the body assigns must be its own: assigned before they are read, and in each turn where they are `live`
-    behind the loop. Each array that is written has a subscript that is the same form of the index in all accesses.
+    behind the loop. Turns need no others where each array that is written has a subscript that is the same form of the
+    index in all accesses.
     """
     body = region.source.tree.body
     if len(body) != 1 or not isinstance(body[0], ast.For) or not isinstance(body[0].target, ast.Name):
@@ -83,8 +90,13 @@ def turns_of(region, live):
     changing = assigned | {index}
     bounds = [linear(each, lambda name: not names_in(name) & changing) for each in _ends(loop.iter)]
     forms = [_apart(nodes, array, index, assigned) for array in region.written_tables]
-    if any(form is None for form in (*bounds, *forms)):
+    inner = ()
+    if any(form is None for form in bounds):
         return None
+    if any(form is None for form in forms):
+        forms, inner = [], _inner(region, loop, live)
+        if not inner:
+            return None
     begin, end = f"{index}_begin", f"{index}_end"
     if {begin, end} & region.local_names:
         return None
@@ -93,7 +105,19 @@ def turns_of(region, live):
     names = [ast.copy_location(ast.Name(name, ast.Load()), loop.iter) for name in (begin, end)]
     part.iter.args = [*names, *loop.iter.args[2:]]
     own = Region(region.source, region.function, [part], region.local_names | {begin, end})
-    return Turns(own, begin, end, bounds, forms, index)
+    return Turns(own, begin, end, bounds, forms, index, inner)
+
+
+def _inner(region, loop, live):
+    """The statements of a turn as regions; none where no loop among them can be divided, or the turn may end early."""
+    if any(isinstance(node, ast.Continue) for node in ast.walk(loop)):
+        return ()
+    found = []
+    for k, each in enumerate(loop.body):
+        own = Region(region.source, region.function, [each], region.local_names)
+        found.append((own, live | needs(loop.body[k + 1 :])[0]))
+    divided = (turns_of(*each) for each in found)
+    return tuple(found) if any(turns and not turns.inner for turns in divided) else ()
 
 
 def _ends(call):
@@ -129,6 +153,31 @@ def _apart(nodes, array, index, assigned):
         if len({(form.constant, frozenset((n, f) for n, f in form.terms.items() if f)) for form in forms}) == 1:
             return forms[0]
     return None
+
+
+def stepped(run, turns, step):
+    """Run turns in their order, after the first one statement by statement where they take long.
+
+    Parameters
+    ----------
+    run : function
+        Of the first turn and the end of a piece.
+    turns : range
+    step : function
+        Of a turn: runs its statements.
+
+    Returns
+    -------
+    object
+        What the last turn returns.
+    """
+    began = time.perf_counter()
+    found = run(turns[0], turns[0] + 1)
+    if time.perf_counter() - began < LEAST_TURN_S:
+        return run(turns[1], turns[-1] + 1)
+    for turn in turns[1:]:
+        found = step(turn)
+    return found
 
 
 def divided(run, turns, lanes):

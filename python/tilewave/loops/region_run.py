@@ -47,11 +47,14 @@ class InOrder:
     ----------
     lanes : int
         That have taken part in the last run.
+    divided : str
+        What they have shared.
     """
 
     def __init__(self, region, live):
         self.region, self._kernels, self._tree, self._inside = region, {}, None, {}
         self._live, self._taken_s, self.lanes = live, {}, 1
+        self.divided = ""
 
     def run(self, arrays, names):
         """Run the loops.
@@ -76,7 +79,7 @@ class InOrder:
                 foreign[name] = type(names[name]).__name__
         memory = {name: _memory(arrays[name]) for name in region.tables}
         try:
-            return self._run(memory, given, foreign, arrays)
+            return self._run(memory, given, foreign, names)
         finally:
             for name in region.written_tables:
                 if memory[name] is not arrays[name] and arrays[name].context.size > 1:
@@ -86,24 +89,41 @@ class InOrder:
     def _turns(self):
         return lanes.turns_of(self.region, self._live)
 
-    def _run(self, memory, given, foreign, arrays):
-        """Run the loops, in pieces where turns need none of the others and take long."""
-        key, turns = tuple((name, each.shape) for name, each in memory.items()), None
-        if self._taken_s.get(key, lanes.LEAST_S) >= lanes.LEAST_S and self._turns and are_apart(self.region, memory):
-            turns = self._turns.of(plan.numbers_of(self.region, memory, given))
-        began, self.lanes = time.perf_counter(), 1
+    def _run(self, memory, given, foreign, names):
+        """Run the loops, in pieces where they are long and something in them can be divided."""
+        part, turns = self._turns, None
+        if part and are_apart(self.region, memory):
+            turns = part.of(plan.numbers_of(self.region, memory, given))
+        self.lanes, self.divided = 1, "its turns"
         if turns is None or any(_overlaps_itself(memory[name]) for name in self.region.written_tables):
-            found = self._kernel(self.region, memory, given, foreign).run(memory, given)
+            return self._kernel(self.region, memory, given, foreign).run(memory, given)
+        kernel = self._kernel(part.region, memory, {**given, part.begin: 0, part.end: 0}, foreign)
+
+        def run(begin, end):
+            return kernel.run(memory, {**given, part.begin: begin, part.end: end})
+
+        key = tuple((name, each.shape) for name, each in memory.items())
+        began = time.perf_counter()
+        if self._taken_s.get(key, lanes.LEAST_S) < lanes.LEAST_S:
+            found = run(turns[0], turns[-1] + 1)
+        elif part.inner:
+            found = lanes.stepped(run, turns, lambda turn: self._step(memory, {**names, part.index: turn}))
         else:
-            part = self._turns
-            kernel = self._kernel(part.region, memory, {**given, part.begin: 0, part.end: 0}, foreign)
-            found, self.lanes = lanes.divided(
-                lambda begin, end: kernel.run(memory, {**given, part.begin: begin, part.end: end}),
-                turns,
-                lambda: _lanes_of(arrays.values()),
-            )
+            found, self.lanes = lanes.divided(run, turns, _lanes_of)
         self._taken_s[key] = (time.perf_counter() - began) * self.lanes
         return found
+
+    def _step(self, memory, names):
+        """Run the statements of a turn one by one."""
+        found = {self._turns.index: names[self._turns.index]}
+        for each in self._statements:
+            found |= each.run(memory, {**names, **found})
+        self.lanes, self.divided = max(each.lanes for each in self._statements), "turns of loops in it"
+        return found
+
+    @functools.cached_property
+    def _statements(self):
+        return [InOrder(*each) for each in self._turns.inner]
 
     def _kernel(self, region, arrays, given, foreign):
         slots = tuple(Slot.of(name, value, RANGES) for name, value in given.items())
@@ -145,10 +165,9 @@ def _is_number(value):
     return isinstance(value, np.ndarray) and value.shape == () and value.dtype in ALL
 
 
-def _lanes_of(arrays):
-    """The lanes of a context of fields, or of the usual one."""
-    contexts = [each.context for each in arrays if isinstance(each, Field)] or [context()]
-    return contexts[0].threads
+def _lanes_of():
+    """The lanes of the usual context."""
+    return context().threads
 
 
 def _memory(array):
@@ -275,7 +294,7 @@ class RegionRun:
         if all(part.kind == "in order" for part in parts):
             found = self._whole.run(arrays, names)
             if self._whole.lanes > 1:
-                self.last = [Part("lanes", [self.found.node], f"{self._whole.lanes} lanes")]
+                self.last = [Part("lanes", [self.found.node], f"{self._whole.divided} on {self._whole.lanes} lanes")]
             return found
         found, names = {}, dict(names)
         for part in parts:
@@ -426,7 +445,7 @@ def _about(part):
         yield f"{where}: Python, for the nests in it"
         return
     if part.kind == "lanes":
-        yield f"{where}: compiled, its turns on {part.why}: none needs another one"
+        yield f"{where}: compiled, {part.why}, of which none needs another one"
         return
     if part.kind == "in order":
         yield f"{where}: in order, compiled: {part.why}"

@@ -12,7 +12,8 @@ from tilewave.loops import lanes, region_run
 def three_lanes(monkeypatch):
     """Three lanes, for loops that take no time, too."""
     monkeypatch.setattr(lanes, "LEAST_S", 0)
-    monkeypatch.setattr(region_run, "_lanes_of", lambda arrays: 3)
+    monkeypatch.setattr(lanes, "LEAST_TURN_S", 0)
+    monkeypatch.setattr(region_run, "_lanes_of", lambda: 3)
 
 
 def escapes(out, n):
@@ -63,6 +64,30 @@ def test_turns_on_lanes(function, arguments):
     found = same(function, *arguments)
     turns = len(range(2, arguments[2], 3)) if function is of_every_other else 20
     assert ("its turns on" in found.explain()) == (turns > 1)
+
+
+def attracted(x, v, n):
+    """Time steps, whose loops are divided; names of one turn go from loop to loop."""
+    for t in range(n):
+        for i in range(len(x)):
+            total, most = 0.0, 0.0
+            for k in range(len(x)):
+                d = x[k] - x[i]
+                total += d / (1 + d * d)
+                most = max(most, d)
+            v[i] += 0.01 * total + most * t
+        rest = v[0] * 0.5
+        while rest > 0.1:
+            rest *= 0.5
+        for i in range(len(x)):
+            x[i] += rest * v[i]
+    return t, rest
+
+
+def test_loops_in_turns_on_lanes():
+    for n in (1, 2, 5):
+        found = same(attracted, some(30), some(30, seed=2), n)
+    assert "turns of loops in it on 3 lanes" in found.explain()
 
 
 def carried(x, y, n):

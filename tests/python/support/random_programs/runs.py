@@ -37,6 +37,7 @@ def outcome(program, setting):
         mock.patch.object(loops_plan, "LEAST_POINTS", least),
         mock.patch.object(loops_plan, "LEAST_POINTS_OF_TURNS", least),
         mock.patch.object(loops_lanes, "LEAST_S", 0 if setting.whole.get("divided") else 1e9),
+        mock.patch.object(loops_lanes, "LEAST_TURN_S", 0),
     ):
         warnings.simplefilter("ignore")
         try:
