@@ -215,7 +215,7 @@ def mutants(kind, seeds, deep_halo=False, weights=True):
 
 @pytest.mark.parametrize("kind", MUTATIONS)
 def test_a_mutant_that_passes_gives_the_same_results(kind):
-    accept_mutants(kind, range(360), 12)
+    accept_mutants(kind, range(180), 6)
 
 
 @pytest.mark.long
