@@ -201,12 +201,7 @@ void bind_context(nb::module_& m) {
     m.def("abandon_mpi", &abandon_mpi);
     m.def("allowed_cpus", &allowed_cpus);
     m.def(
-        "topology",
-        [](bool by_hwloc) {
-            const auto found = by_hwloc ? Topology::by_hwloc() : std::nullopt;
-            return found.value_or(Topology::here()).only(allowed_cpus()).text();
-        },
-        "by_hwloc"_a = false,
+        "topology", [] { return Topology::here().only(allowed_cpus()).text(); },
         "Cores, caches and NUMA nodes of the CPUs that this process may use, and where that is from.");
     m.def("cpu_quota", [](const std::string& root) { return cpu_quota(root).cpus; }, "root"_a = "");
     m.def("mpi_info", [] {

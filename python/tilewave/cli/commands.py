@@ -303,7 +303,7 @@ def _core_and_mpi():
     yield (
         "topology",
         "info",
-        f"{_core.topology(by_hwloc=True)}; lanes of a launch are pinned, one a core before SMT siblings, those of a "
+        f"{_core.topology()}; lanes of a launch are pinned, one a core before SMT siblings, those of a "
         "rank to one NUMA node (TILEWAVE_PIN=on|off|auto), without a launcher none is",
     )
     from tilewave.launch.launch import LaunchError, find_mpiexec

@@ -1,16 +1,11 @@
 #include "execute/lanes/topology.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 #include <set>
 #include <sstream>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -21,81 +16,6 @@ namespace tilewave {
 namespace {
 
 using Cpus = std::set<int>;
-
-// --- hwloc
-
-// Functions of hwloc 2. Its topology is read as the XML that it writes: then nothing here depends on its structs.
-struct Hwloc {
-    unsigned (*version)();
-    int (*init)(void**);
-    int (*synthetic)(void*, const char*);
-    int (*flags)(void*, unsigned long);
-    int (*load)(void*);
-    int (*text)(void*, char**, int*, unsigned long);
-    void (*free_text)(void*, char*);
-    void (*destroy)(void*);
-};
-
-std::optional<Hwloc> hwloc() {
-    void* const library = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return {};
-    Hwloc h{};
-    bool all = true;
-    const auto find = [&](auto& function, const char* name) {
-        void* const found = dlsym(library, name);
-        all = all && found;
-        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
-    };
-    find(h.version, "hwloc_get_api_version");
-    find(h.init, "hwloc_topology_init");
-    find(h.synthetic, "hwloc_topology_set_synthetic");
-    find(h.flags, "hwloc_topology_set_flags");
-    find(h.load, "hwloc_topology_load");
-    find(h.text, "hwloc_topology_export_xmlbuffer");
-    find(h.free_text, "hwloc_free_xmlbuffer");
-    find(h.destroy, "hwloc_topology_destroy");
-    if (!all || h.version() >> 16 != 2) return {};
-    return h;
-}
-
-std::string xml_of(const Hwloc& h, const std::string& synthetic) {
-    constexpr unsigned long with_disallowed = 1;  // a process with other CPUs must find the same host
-    void* topology = nullptr;
-    if (h.init(&topology) != 0) return {};
-    std::string found;
-    char* text = nullptr;
-    int bytes = 0;
-    const bool fine =
-        synthetic.empty() ? h.flags(topology, with_disallowed) == 0 : h.synthetic(topology, synthetic.c_str()) == 0;
-    if (fine && h.load(topology) == 0 && h.text(topology, &text, &bytes, 0) == 0) {
-        found = text;
-        h.free_text(topology, text);
-    }
-    h.destroy(topology);
-    return found;
-}
-
-// The value of an attribute of a tag; empty where it has none.
-std::string_view attribute(std::string_view tag, const std::string& name) {
-    const std::string begin = " " + name + "=\"";
-    const auto at = tag.find(begin);
-    if (at == std::string_view::npos) return {};
-    tag.remove_prefix(at + begin.size());
-    return tag.substr(0, tag.find('"'));
-}
-
-// Of words of 32 bits, the highest first, as "0x00000003,,0x000000ff".
-Cpus cpus_of_mask(std::string_view mask) {
-    Cpus cpus;
-    for (int first = 0; !mask.empty(); first += 32) {
-        const auto comma = mask.rfind(',');
-        const std::string word(comma == std::string_view::npos ? mask : mask.substr(comma + 1));
-        mask = comma == std::string_view::npos ? std::string_view{} : mask.substr(0, comma);
-        for (auto bits = std::strtoull(word.c_str(), nullptr, 16); bits; bits &= bits - 1)
-            cpus.insert(first + std::countr_zero(bits));
-    }
-    return cpus;
-}
 
 // --- files
 
@@ -175,45 +95,6 @@ std::vector<std::vector<int>> place_in(const Node& node, std::size_t ranks, std:
 
 }  // namespace
 
-std::optional<Topology> Topology::by_hwloc(const std::string& synthetic) {
-    const auto h = hwloc();
-    if (!h) return {};
-    const std::string xml = xml_of(*h, synthetic);
-    struct Group {
-        int number;
-        Cpus cpus;
-    };
-    std::vector<Group> cores, caches, nodes;
-    std::vector<int> order;
-    int level = 0;
-    for (std::size_t at = 0; (at = xml.find("<object ", at)) != std::string::npos; ++at) {
-        const std::string_view tag = std::string_view(xml).substr(at, xml.find('>', at) - at);
-        const std::string_view type = attribute(tag, "type"), mask = attribute(tag, "cpuset");
-        const int number = std::atoi(std::string(attribute(tag, "os_index")).c_str());
-        if (type == "PU") order.push_back(number);
-        if (type == "Core") cores.push_back({static_cast<int>(cores.size()), cpus_of_mask(mask)});
-        if (type == "NUMANode") nodes.push_back({number, cpus_of_mask(mask)});
-        if (type.size() == 7 && type.substr(2) == "Cache" && type[1] - '0' >= level) {
-            if (type[1] - '0' > level) caches.clear();
-            level = type[1] - '0';
-            caches.push_back({static_cast<int>(caches.size()), cpus_of_mask(mask)});
-        }
-    }
-    // Memory of another kind has a node of its own with more CPUs, or the same ones and a higher number.
-    const auto least = [](const std::vector<Group>& groups, int cpu, int otherwise) {
-        const Group* best = nullptr;
-        for (const Group& g : groups)
-            if (g.cpus.contains(cpu) && (!best || g.cpus.size() < best->cpus.size())) best = &g;
-        return best ? best->number : otherwise;
-    };
-    Topology found;
-    for (const int c : order)
-        found.cpus.push_back({c, least(cores, c, -1 - c), least(caches, c, -1 - c), least(nodes, c, 0)});
-    if (found.cpus.empty()) return {};
-    found.source = "hwloc " + std::to_string(h->version() >> 16) + "." + std::to_string(h->version() >> 8 & 255);
-    return found;
-}
-
 Topology Topology::by_files(const std::string& root) {
     const std::string system = root + "/sys/devices/system/";
     Topology found;
@@ -241,12 +122,7 @@ Topology Topology::by_files(const std::string& root) {
 }
 
 const Topology& Topology::here() {
-    static const Topology found = [] {
-        const std::string system = "/sys/devices/system/";
-        const bool plain = first_line(system + "cpu/smt/active") == "0" && first_line(system + "node/online") == "0";
-        std::optional<Topology> found = plain ? std::nullopt : by_hwloc();
-        return found ? std::move(*found) : by_files();
-    }();
+    static const Topology found = by_files();
     return found;
 }
 

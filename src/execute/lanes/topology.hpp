@@ -1,6 +1,5 @@
 // What lanes are placed by: cores, SMT siblings, shared caches and NUMA nodes of a host.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,15 +16,11 @@ struct Topology {
         bool operator==(const Cpu&) const = default;
     };
     std::vector<Cpu> cpus;
-    /// Where it is from: "hwloc 2.8", "/sys", or "nothing", where each CPU counts as a core of one node.
+    /// Where it is from: "/sys", or "nothing", where each CPU counts as a core of one node.
     std::string source = "nothing";
 
-    /// This host's, found once a process: by hwloc, but from /sys where that has no SMT siblings and one node. There
-    /// both say the same, and hwloc takes 12 ms.
+    /// This host's, found once a process.
     static const Topology& here();
-    /// By the library libhwloc.so.15, loaded now; nothing where it is missing, or has another interface than version 2.
-    /// `synthetic`: of a host described in hwloc's words, as "node:2 core:4 pu:2", for tests.
-    static std::optional<Topology> by_hwloc(const std::string& synthetic = "");
     /// As the Linux kernel tells. `root`: of the file system, for tests.
     static Topology by_files(const std::string& root = "");
 

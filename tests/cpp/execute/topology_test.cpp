@@ -1,4 +1,4 @@
-// Where lanes are placed: on topologies as plain data, of hwloc's words, and from files as the kernel writes them.
+// Where lanes are placed: on topologies as plain data, and from files as the kernel writes them.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -96,22 +96,6 @@ TEST(PlaceLanes, random_hosts_and_sets) {
     }
 }
 
-TEST(Topology, of_hwloc) {
-    const auto t = Topology::by_hwloc("node:2 l3:2 core:2 pu:2");
-    if (!t) GTEST_SKIP() << "no libhwloc.so.15";
-    EXPECT_TRUE(t->source.starts_with("hwloc 2.")) << t->source;
-    ASSERT_EQ(t->cpus.size(), 16u);
-    for (int c = 0; c < 16; ++c) EXPECT_EQ(t->cpus[c], (Topology::Cpu{c, c / 2, c / 4, c / 8}));
-    EXPECT_EQ(place_lanes(*t, 2, 4), (Lists{{0, 2, 4, 6}, {8, 10, 12, 14}}));
-    EXPECT_EQ(place_lanes(t->only({8, 9, 10, 0, 1, 2}), 2, 2), (Lists{{0, 2}, {8, 10}}));
-    const auto large = Topology::by_hwloc("node:3 core:40 pu:1");  // masks of several words
-    ASSERT_TRUE(large);
-    EXPECT_EQ(large->cores(), 120);
-    EXPECT_EQ(large->nodes(), 3);
-    EXPECT_EQ(large->cpus[119].node, 2);
-    EXPECT_FALSE(Topology::by_hwloc("no description"));
-}
-
 TEST(Topology, of_files) {
     namespace fs = std::filesystem;
     const fs::path root = fs::temp_directory_path() / ("tilewave-topology-" + std::to_string(getpid()));
@@ -145,10 +129,6 @@ TEST(Topology, of_files) {
 TEST(Topology, of_this_host) {
     const Topology t = Topology::here().only(allowed_cpus());
     EXPECT_EQ(t.cpus.size(), allowed_cpus().size());
-    if (const auto by = Topology::by_hwloc()) {
-        EXPECT_EQ(by->only(allowed_cpus()).cores(), Topology::by_files().only(allowed_cpus()).cores());
-        EXPECT_EQ(by->only(allowed_cpus()).nodes(), Topology::by_files().only(allowed_cpus()).nodes());
-    }
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ FACTS = PingFacts(2, 1.5e-6, [0, 1], 3, 5, 6.5, "Some MPI 1.2\nmore", "5.0", "/l
 def test_doctor(package, monkeypatch, facts, code, words):
     monkeypatch.delenv("TILEWAVE_THREADS", raising=False)
     if facts is not None:  # in place of the core and of the module that pings with it
-        (package / "tilewave" / "_core.py").write_text("def topology(by_hwloc):\n    return 'no hosts'\n")
+        (package / "tilewave" / "_core.py").write_text("def topology():\n    return 'no hosts'\n")
         (package / "tilewave" / "cli" / "ping.py").write_text(
             f"def main():\n    raise OSError({facts!r})\n"
             if isinstance(facts, str)
