@@ -2,28 +2,6 @@
 #include "tilewave/engine/predict.hpp"
 
 #include "casters.hpp"
-#include "core/clock.hpp"
-#include "generate/sweep/sweep.hpp"
-
-namespace {
-
-// Seconds that predict() alone takes for the schedules of all ranks, and their steps.
-std::pair<std::int64_t, std::vector<double>> predict_times(const SweepProblem& problem, const Plan& plan,
-                                                           const Machine& machine, bool record, int times) {
-    std::vector<Schedule> schedules;
-    std::int64_t ranks = 1, steps = 0;
-    for (auto g : plan.grid) ranks *= g;
-    for (int r = 0; r < ranks; ++r) steps += schedules.emplace_back(sweep(problem, plan, r)).steps();
-    std::vector<double> seconds;
-    for (int i = 0; i < times; ++i) {
-        const double begin = now_s();
-        predict(schedules, machine, {}, {PredictOptions().poll_period_s, record});
-        seconds.push_back(now_s() - begin);
-    }
-    return {steps, seconds};
-}
-
-}  // namespace
 
 void bind_predict(nb::module_& m) {
     nb::class_<KernelRate>(m, "KernelRate",
@@ -46,6 +24,4 @@ void bind_predict(nb::module_& m) {
         "schedules"_a, "machine"_a, "rate"_a, "poll_period_s"_a = PredictOptions().poll_period_s, "record"_a = true,
         "What running the schedules of all ranks takes, by event simulation.");
     m.def("tile_work", &tile_work, "schedule"_a, "(rows, points) of each tile of a schedule.");
-    m.def("predict_times", &predict_times, "problem"_a, "plan"_a, "machine"_a, "record"_a, "times"_a, Release(),
-          "(steps of all ranks, seconds of each prediction).");
 }
