@@ -14,8 +14,7 @@ patterns = tw.patterns
 
 
 @pytest.fixture
-def contexts(monkeypatch):
-    monkeypatch.setenv("TILEWAVE_WITHOUT", "shared")  # all that they send goes through the library
+def contexts():
     both = [tw.Context(threads=1), tw.Context(threads=1)]
     yield both
     for context in both:
