@@ -12,15 +12,6 @@ measure::Pair pair_of(int peer, bool first) {
     return {peer, first};
 }
 
-measure::Shape shape_of(const std::string& kind, std::int64_t stride, std::int64_t chunk_bytes) {
-    using Kind = measure::Shape::Kind;
-    const Kind kinds[] = {Kind::contiguous, Kind::datatype, Kind::packed, Kind::chunks};
-    const char* const names[] = {"contiguous", "datatype", "packed", "chunks"};
-    for (int i = 0; i < 4; ++i)
-        if (kind == names[i]) return {kinds[i], stride, chunk_bytes};
-    throw ConfigError("kind: given '" + kind + "'; allowed: contiguous, datatype, packed, chunks");
-}
-
 // Of a str, bytes or path.
 std::string path_of(const nb::object& path) {
     PyObject* bytes = nullptr;
@@ -79,13 +70,6 @@ void bind_measure(nb::module_& m) {
             return measure::round_trips(c, pair_of(peer, first), bytes, rounds, synchronous);
         },
         "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "synchronous"_a = false, Release());
-    e.def(
-        "strided_trips",
-        [](Context& c, int peer, bool first, std::int64_t bytes, int rounds, const std::string& kind,
-           std::int64_t stride, std::int64_t chunk_bytes) {
-            return measure::strided_trips(c, pair_of(peer, first), bytes, rounds, shape_of(kind, stride, chunk_bytes));
-        },
-        "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "kind"_a, "stride"_a, "chunk_bytes"_a = 0, Release());
     // (turns, posts of sends, posts of receives)
     e.def(
         "stream",

@@ -43,10 +43,6 @@ public:
     void post_native(int id, const NativeCall& call) override {
         engine_->post(this, id, all_ranks, [&](int slot) { engine_->inner_->post_native(slot, call); });
     }
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
-        engine_->post(this, id, peer,
-                      [&](int slot) { engine_->inner_->post_native_message(slot, matrix, send, peer); });
-    }
     bool native() const override { return engine_->inner_->native(); }
     bool has_ended(int peer, bool before_native) override {
         std::scoped_lock guard(engine_->lock_);

@@ -6,7 +6,6 @@ namespace tilewave::tags {
 
 inline constexpr int collective = 1;      ///< small collectives of the transport itself
 inline constexpr int clocks = 2;          ///< experiments of a new context
-inline constexpr int native = 3;          ///< collectives of the MPI library
 inline constexpr int alarm = 4;           ///< a rank stops
 inline constexpr int experiment = 5;      ///< experiments of `measure`, and the next one
 inline constexpr int initial_halo = 64;   ///< values from before the run; see initial_halo_tag

@@ -67,44 +67,6 @@ std::vector<double> between(const Timeline& t, const std::vector<std::size_t>& s
     return found;
 }
 
-// There and back, `rounds` times, the parts of a message one after another. The receives of a round are posted
-// before the other rank can send.
-std::vector<double> there_and_back(Context& context, Pair pair, Stage& stage, int out, int in,
-                                   const std::vector<Box>& parts, bool staged, int rounds, bool synchronous) {
-    LaneBuilder lane(stage.schedule, 0);
-    std::vector<int> received, sent;
-    auto post = [&] {
-        received.clear();
-        for (const Box& part : parts)
-            received.push_back(lane.post_receive(pair.peer, tags::experiment, in, part, -1, staged));
-    };
-    auto take = [&] {
-        for (int m : received) lane.finish_receive(m);
-    };
-    auto give = [&] {
-        sent.clear();
-        for (const Box& part : parts)
-            sent.push_back(lane.post_send(pair.peer, tags::experiment, out, part, synchronous, -1, staged));
-    };
-    std::vector<std::size_t> ends;
-    post();
-    for (int i = 0; i < rounds; ++i) {
-        if (!pair.first) {
-            take();
-            if (i + 1 < rounds) post();
-        }
-        give();
-        for (int m : sent) lane.finish_send(m);
-        if (pair.first) {
-            take();
-            ends.push_back(stage.schedule.lanes[0].size() - 1);
-            if (i + 1 < rounds) post();
-        }
-    }
-    const Outcome o = stage.play(context, usual(context));
-    return pair.first ? between(o.timeline, ends, o.timeline.events[0].begin_s, 0.5) : std::vector<double>();
-}
-
 void wait_until(Transport& t, std::size_t count) {
     std::vector<int> done;
     Backoff backoff(Backoff::Kind::dedicated);
@@ -112,22 +74,6 @@ void wait_until(Transport& t, std::size_t count) {
         t.poll(done);
         if (done.size() < count) backoff.pause();
     }
-}
-
-std::vector<double> datatype_trips(Context& context, Pair pair, MatrixView out, MatrixView in, int rounds) {
-    Transport& t = context.transport();
-    std::vector<double> found;
-    double begin = now_s();
-    for (int i = 0; i < rounds; ++i)
-        for (const bool sends : {pair.first, !pair.first}) {
-            t.post_native_message(0, sends ? out : in, sends, pair.peer);
-            wait_until(t, 1);
-            if (sends == pair.first) continue;
-            const double end = now_s();
-            found.push_back((end - begin) / 2);
-            begin = end;
-        }
-    return pair.first ? found : std::vector<double>();
 }
 
 // A few operations a point that do not leave the nearest cache.
@@ -142,31 +88,30 @@ constexpr std::int64_t work_points = 256;
 
 }  // namespace
 
+// The receive of a round is posted before the other rank can send.
 std::vector<double> round_trips(Context& context, Pair pair, std::int64_t bytes, int rounds, bool synchronous) {
     if (pair.peer < 0) return {};
     Stage stage(context);
     const int out = stage.add({bytes}, 1), in = stage.add({bytes}, 1);
-    return there_and_back(context, pair, stage, out, in, {all_of(stage.schedule, out)}, false, rounds, synchronous);
-}
-
-std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t bytes, int rounds, const Shape& shape) {
-    if (pair.peer < 0) return {};
-    Stage stage(context);
-    const std::int64_t items = bytes / 8;
-    const int out = stage.add({items, shape.stride}, 8);
-    // What is staged, or sent and received in turn, may come from and go to the same memory.
-    const int in = shape.kind == Shape::Kind::contiguous ? stage.add({items, shape.stride}, 8) : out;
-    if (shape.kind == Shape::Kind::datatype) {
-        auto view = [&](int array) {
-            return MatrixView{stage.memory[array].get(), items, 1, shape.stride * 8, Dtype::f8};
-        };
-        return datatype_trips(context, pair, view(out), view(in), rounds);
+    LaneBuilder lane(stage.schedule, 0);
+    const auto post = [&] {
+        return lane.post_receive(pair.peer, tags::experiment, in, all_of(stage.schedule, in), -1);
+    };
+    const auto give = [&] {
+        lane.finish_send(
+            lane.post_send(pair.peer, tags::experiment, out, all_of(stage.schedule, out), synchronous, -1));
+    };
+    std::vector<std::size_t> ends;
+    int received = post();
+    for (int i = 0; i < rounds; ++i) {
+        if (pair.first) give();
+        lane.finish_receive(received);
+        if (pair.first) ends.push_back(stage.schedule.lanes[0].size() - 1);
+        if (i + 1 < rounds) received = post();
+        if (!pair.first) give();
     }
-    const std::int64_t part =
-        shape.kind == Shape::Kind::chunks ? std::clamp<std::int64_t>(shape.chunk_bytes / 8, 1, items) : items;
-    std::vector<Box> parts;
-    for (std::int64_t at = 0; at < items; at += part) parts.push_back({{at, 0}, {std::min(at + part, items), 1}});
-    return there_and_back(context, pair, stage, out, in, parts, shape.kind != Shape::Kind::contiguous, rounds, false);
+    const Outcome o = stage.play(context, usual(context));
+    return pair.first ? between(o.timeline, ends, o.timeline.events[0].begin_s, 0.5) : std::vector<double>();
 }
 
 Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int turns, bool synchronous) {

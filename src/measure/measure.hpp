@@ -15,24 +15,8 @@ struct Pair {
     bool first = false;
 };
 
-/// How the bytes of a message lie in memory, and how they leave it.
-struct Shape {
-    enum class Kind {
-        contiguous,
-        datatype,  ///< by a type of the message library
-        packed,    ///< into one buffer, one message
-        chunks,    ///< by parts of chunk_bytes, the next part packed while one travels
-    };
-    Kind kind = Kind::contiguous;
-    std::int64_t stride = 1;  ///< from a float64 to the next, in float64s
-    std::int64_t chunk_bytes = 0;
-};
-
 /// Half of each of `rounds` round trips of one message, both ranks waiting for it.
 std::vector<double> round_trips(Context& context, Pair pair, std::int64_t bytes, int rounds, bool synchronous);
-
-/// The same of float64s with a stride.
-std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t bytes, int rounds, const Shape& shape);
 
 /// What `turns` times `count` messages in a row cost: posted at once, then an answer.
 struct Stream {

@@ -97,29 +97,6 @@ int as_int(std::int64_t n) {
     return static_cast<int>(n);
 }
 
-// `cols` columns of a matrix as one MPI type, its extent `cols` items, so that parts lie side by side.
-class MatrixType {
-public:
-    MatrixType(const MatrixView& m, std::int64_t cols) {
-        const MPI_Datatype item = mpi_type(m.type);
-        MPI_Datatype vector;
-        must(MPI_Type_create_hvector(as_int(m.rows), as_int(cols), m.row_stride_bytes, item, &vector),
-             "MPI_Type_create_hvector");
-        int bytes = 0;
-        must(MPI_Type_size(item, &bytes), "MPI_Type_size");
-        must(MPI_Type_create_resized(vector, 0, cols * bytes, &type_), "MPI_Type_create_resized");
-        must(MPI_Type_commit(&type_), "MPI_Type_commit");
-        MPI_Type_free(&vector);
-    }
-    ~MatrixType() { MPI_Type_free(&type_); }  // what is pending keeps it
-    MatrixType(const MatrixType&) = delete;
-    MatrixType& operator=(const MatrixType&) = delete;
-    MPI_Datatype get() const { return type_; }
-
-private:
-    MPI_Datatype type_;
-};
-
 // So many bytes as what a call can count. Calls count in int: those of MPI 4 that count further are not in every
 // library of the ABIs that this may meet. Longer messages are one of a type: pieces of `piece` bytes and the rest.
 class Bytes {
@@ -277,20 +254,6 @@ public:
         const std::shared_ptr<Counts> parts = part_counts(call);
         add(id, start_native(call, *parts, rank_, comm_));
         counts_.emplace(id, parts);
-    }
-
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
-        const MpiCall call;
-        constexpr int tag = tags::native;
-        MPI_Request request = MPI_REQUEST_NULL;
-        std::optional<MatrixType> rows;
-        if (!matrix.contiguous()) rows.emplace(matrix, matrix.cols);
-        const int n = rows ? 1 : as_int(matrix.rows * matrix.cols);
-        const MPI_Datatype type = rows ? rows->get() : mpi_type(matrix.type);
-        must(send ? MPI_Isend(matrix.data, n, type, peer, tag, comm_, &request)
-                  : MPI_Irecv(matrix.data, n, type, peer, tag, comm_, &request),
-             send ? "MPI_Isend" : "MPI_Irecv");
-        add(id, request);
     }
 
     bool alarms() const override { return true; }

@@ -94,9 +94,6 @@ public:
     /// Start a collective of the library itself; collective in the library's sense.
     /// @throws MpiError
     virtual void post_native(int id, const NativeCall& call);
-    /// Start a send or a receive of a matrix by native datatypes, which is measured, too.
-    /// @throws MpiError
-    virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer);
 
 private:
     std::atomic<bool> failed_{false};
@@ -106,10 +103,6 @@ inline void Transport::post_alarm(int, const Alarm&) {}
 
 inline void Transport::post_native(int, const NativeCall&) {
     throw MpiError("this transport has no native collectives");
-}
-
-inline void Transport::post_native_message(int, const MatrixView&, bool, int) {
-    throw MpiError("this transport has no native datatypes");
 }
 
 /// Completes every transfer at once and moves nothing: for timing the overhead of a schedule.

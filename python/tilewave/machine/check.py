@@ -79,14 +79,12 @@ _CONDITIONS = of_object(
     needed=("hosts", "ranks", "threads"),
 )
 _OVERLAP = {"progress": text, **_numbers(("poll_period_s", "bytes", "hidden", "slowdown", "busy_byte_s"))}
-_STRIDED = {"method": text, **_numbers(("stride", "bytes", "byte_s"))}
 _LINK = {
     **_numbers(LINK_NUMBERS),
     "transfer_s": _curve(least=1),
     "breaks_bytes": of_list(sensible("bytes")),
     "synchronous_s": or_null(_curve()),
     "overlap": of_list(of_object(_OVERLAP, more=_by_name)),
-    "strided": of_list(of_object(_STRIDED, more=_by_name)),
 }
 _OF_NETWORK = of_object({"topology": text, **dict.fromkeys(NETWORK_NUMBERS, anything)}, needed=("topology", "extents"))
 

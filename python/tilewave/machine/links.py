@@ -6,7 +6,7 @@ import time
 from tilewave import _core
 from tilewave.machine import fit
 from tilewave.machine.machine import Curve, Link
-from tilewave.machine.sharing import POLL_S, overlap_rows, seat, strided_rows
+from tilewave.machine.sharing import POLL_S, overlap_rows, seat
 
 LARGEST = 16 << 20
 LARGEST_QUICK = 4 << 20
@@ -45,7 +45,7 @@ def link(session, part, kind, pair, spread):
     def until(share):
         return begin + share * length
 
-    shares = (0.25, 0.6, 0.65, 1.0, 1.0) if session.quick else (0.15, 0.42, 0.5, 0.8, 1.0)
+    shares = (0.25, 0.6, 0.65, 1.0) if session.quick else (0.15, 0.42, 0.5, 1.0)
     session.run(_core.measure.round_trips, *seat(session, pair), SMALL, 10)  # connections are made at first use
     byte, burst, (send, receive) = _stream(session, until(shares[0]), pair)
     eager = _eager(session, pair, byte.value)
@@ -56,7 +56,6 @@ def link(session, part, kind, pair, spread):
         thin.append((LARGEST, thin[-1][1] + (LARGEST - thin[-1][0]) * byte.value))
     synchronous = _synchronous(session, until(shares[2]), pair, byte.value)
     overlap = overlap_rows(session, until(shares[3]), pair, byte.value)
-    strided = [] if session.quick else strided_rows(session, until(shares[4]), pair, byte.value)
     samples = {"latency_s": points[SMALL], "send_s": send, "receive_s": receive, "byte_s": byte}
     spread.update((f"{kind}.{name}", sample.spread) for name, sample in samples.items())
     spread.update((f"{kind}.transfer_s[{size}]", sample.spread) for size, sample in points.items())
@@ -75,7 +74,6 @@ def link(session, part, kind, pair, spread):
         busy_byte_s=usual["busy_byte_s"],
         hidden_polled=usual["hidden"],
         hidden_unpolled=overlap_at(overlap, "none")["hidden"],
-        strided=strided,
     )
 
 

@@ -78,20 +78,18 @@ class Link(Value):
     overlap : list of dict
         progress ("none", "polls", "helper"), poll_period_s, hidden, slowdown, ...: the part of a transfer that
         overlapped computing.
-    strided : list of dict
-        method ("datatype", "packed", "chunks"), stride, bytes, byte_s: what strided data costs.
     """
 
     transfer_s: Curve = dataclasses.field(default_factory=_no_points)
     breaks_bytes: list[float] = dataclasses.field(default_factory=list)
     synchronous_s: Curve | None = None
     overlap: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    strided: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @classmethod
     def _of(cls, data):
         curves = {name: data[name] and Curve(**data[name]) for name in ("transfer_s", "synchronous_s")}
-        return cls(**{**data, **curves})
+        own = {each.name: data[each.name] for each in dataclasses.fields(cls)}  # older files have more
+        return cls(**{**own, **curves})
 
     def _to_core(self):
         core = _core.Link()

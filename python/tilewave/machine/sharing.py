@@ -1,4 +1,4 @@
-"""Experiments between ranks that do more than wait for a message: compute, pack."""
+"""Experiments between ranks that compute while a message travels."""
 
 import statistics
 
@@ -7,9 +7,6 @@ from tilewave.machine import fit
 
 POLL_S = 50e-6  # between polls, as runs do
 OVERLAP_LEAST, OVERLAP_MOST = 256 << 10, 4 << 20  # bytes of a message while ranks compute
-STRIDES = (1, 2, 4, 8, 16, 32, 64)  # float64s
-STRIDED = (4096, 64 << 10, 1 << 20, 4 << 20)  # bytes
-CHUNK_BYTES = 32 << 10
 
 
 def seat(session, pair):
@@ -84,23 +81,3 @@ def _row(progress, period_s, size, alone_s, waits, *samples):
         "send_busy_byte_s": busy[0],
         "receive_busy_byte_s": busy[1],
     }
-
-
-def strided_rows(session, end_s, pair, byte_s):
-    """Rows: seconds a byte of float64s with a stride, by method, size and stride."""
-    methods = ("datatype", "packed", "chunks") if _core.measure.native(session.context._core) else ("packed", "chunks")
-    cases = [(size, stride, method) for size in STRIDED for stride in STRIDES for method in methods]
-    found, took = [], {}
-    for i, (size, stride, method) in enumerate(cases):
-        begin = session.now_s
-        slot = (end_s - begin) / (len(cases) - i)
-        # Memory is made at every call, so there is one; the next stride has twice as much of it.
-        if 2.5 * took.get((size, stride // 2, method), took.get((size // 4, stride, method), 0.0)) > end_s - begin:
-            break
-        rounds = int(min(max(slot / 2 / (4 * size * byte_s + 1e-5), 3), 41))
-        samples = session.run(
-            _core.measure.strided_trips, *seat(session, pair), size, rounds, method, stride, CHUNK_BYTES
-        )[pair[0]]
-        found.append({"method": method, "stride": stride, "bytes": size, "byte_s": fit.summary(samples).value / size})
-        took[size, stride, method] = session.now_s - begin
-    return found

@@ -85,12 +85,6 @@ def _of_link(name, link):
         ]
         title = f"{name}: {size(link.overlap[0]['bytes'])} while ranks compute"
         yield "", (title, "hidden", "computing slower", "CPU a byte"), rows
-    if link.strided:
-        methods = list(dict.fromkeys(r["method"] for r in link.strided))
-        found = {(r["bytes"], r["stride"], r["method"]): rate(r["byte_s"]) for r in link.strided}
-        cases = dict.fromkeys((r["bytes"], r["stride"]) for r in link.strided)
-        rows = [(size(b), str(s), *(found.get((b, s, m), "") for m in methods)) for b, s in cases]
-        yield "", (f"{name}: bytes", "stride", *methods), rows
 
 
 def _title(m):

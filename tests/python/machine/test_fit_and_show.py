@@ -35,7 +35,7 @@ def test_what_is_not_known_has_no_table():
     assert whole[0] == "a rank" and "a message to" in whole and "other host: bytes" in whole
     m.other_host = None
     assert not any("other host" in head for head in heads(m)) and "same host: bytes" in heads(m)
-    m.same_host.overlap, m.same_host.strided, m.memory, m.copy_byte_s = [], [], [], machine.Curve([], [])
+    m.same_host.overlap, m.memory, m.copy_byte_s = [], [], machine.Curve([], [])
     assert heads(m) == ["a rank", "a message to", "same host: bytes"]
     m.same_host = None
     assert heads(m) == ["a rank"]
@@ -51,18 +51,6 @@ def test_many_hosts_are_named_in_part():
     m.conditions = {"hosts": [f"h{k // 2}" for k in range(12)], "ranks": 12, "threads": 1, "cpu_models": ["x", "y"]}
     title = next(iter(show.tables(m)))[0]
     assert title == "12 ranks × 1 threads on 6 hosts (h0, h1, h2, h3, …); x, y; no MPI; "
-
-
-def test_every_case_of_strided_data_is_a_row_and_every_way_a_column():
-    m = some()
-    m.same_host.strided = [
-        {"method": way, "stride": stride, "bytes": size, "byte_s": 1e-9 * stride}
-        for way, stride, size in (("packed", 2, 4096), ("datatype", 2, 4096), ("packed", 8, 4096), ("packed", 2, 65536))
-    ]
-    (rows,) = (rows for _, head, rows in show.tables(m) if head == ("same host: bytes", "stride", "packed", "datatype"))
-    assert rows == [
-        ("4 KiB", "2", "500 MB/s", "500 MB/s"), ("4 KiB", "8", "125 MB/s", ""), ("64 KiB", "2", "500 MB/s", ""),
-    ]
 
 
 def test_the_text_has_every_cell_in_columns():

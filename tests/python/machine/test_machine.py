@@ -36,7 +36,6 @@ def some():
                 "busy_byte_s": 1e-11,
             }
         ],
-        strided=[{"method": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}],
     )
     other = copy.deepcopy(link)
     other.byte_s = 8.4e-9
@@ -185,8 +184,6 @@ def test_files_without_a_format(tmp_path, text):
         ("conditions.mpi", [], "found []; allowed: a text"),
         ("same_host.overlap[0].progress", None, "missing"),
         ("same_host.overlap[0].hidden", None, "missing"),
-        ("same_host.strided[0].byte_s", None, "missing"),
-        ("same_host.strided[0].method", 5, "found 5; allowed: a text"),
         ("kernels", {"f": RATE | {"tile": "4x4"}}, "field kernels.f.tile: found '4x4'; allowed: a list"),
         ("spread.latency_s", -1, "found -1"),
         ("kernels", [], "found []; allowed: an object"),

@@ -95,7 +95,7 @@ def machines():
     link |= {"transfer_s": Curve(**curve), "synchronous_s": Curve(**curve)}
     row = {"progress": "polls", "poll_period_s": 5e-5, "bytes": 9.0, "hidden": 0.1, "slowdown": 1.0}
     row["busy_byte_s"] = 1e-11
-    link |= {"overlap": [row], "strided": [{"method": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}]}
+    link["overlap"] = [row]
     found = tw.Machine(
         conditions={"hosts": ["a", "b"], "ranks": 2, "threads": 1, "cpu_models": ["x"], "mpi": "", "date": "today"},
         copy_byte_s=Curve(**curve),
