@@ -3,7 +3,6 @@
 import statistics
 
 from tilewave import _core
-from tilewave.machine import fit
 
 POLL_S = 50e-6  # between polls, as runs do
 OVERLAP_LEAST, OVERLAP_MOST = 256 << 10, 4 << 20  # bytes of a message while ranks compute
