@@ -67,9 +67,9 @@ def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
 
 
 @pytest.mark.parametrize(
-    "given, expected", [("skewed", "equal True"), ("maybe", "TILEWAVE_WITHOUT is 'maybe', and no fast path")]
+    "given, expected", [("shared", "equal True"), ("maybe", "TILEWAVE_WITHOUT is 'maybe', and no fast path")]
 )
-def test_without_a_fast_path(tmp_path, launch_tool, given, expected):
+def test_without_shared_memory(tmp_path, launch_tool, given, expected):
     done = ended(*launched(launch_tool, write(tmp_path, SWEEP), 2), env={"TILEWAVE_WITHOUT": given})
     assert expected in done.stdout + done.stderr, done.stdout + done.stderr
 
