@@ -78,6 +78,14 @@ def pattern(context, quick, call, columns):
     return lambda: getattr(tw.patterns, call)(M, **given, context=context), [M if out is None else out]
 
 
+@maker
+def halos(context, quick, shape, grid):
+    """An exchange of a field's halos."""
+    u = tw.field(small(shape, quick), halo=1, periodic=tuple(range(len(shape))), grid=grid, context=context)
+    u.local[...] = context.rank
+    return lambda: tw.exchange(u), [u.local]
+
+
 #: Path, case, ranks, what makes it.
 CASES = [
     ("windows", "alignment 2000² int16", 1, align(2000)),
@@ -124,10 +132,16 @@ CASES = [
     ("aggregate", "SOR 4096² float64, 16 steps", 2, nest(sor, (4096, 4096), w=1.5, steps=16)),
     ("piggyback", "broadcast of 1 KB", 2, pattern("broadcast", 128)),
     ("piggyback", "spread of 64 bytes a rank", 2, pattern("spread", 8)),
+    ("shared", "spread of 64 KB a rank", 2, pattern("spread", 1 << 13)),
+    ("shared", "broadcast of 4 MB", 2, pattern("broadcast", 1 << 19)),
+    ("shared", "halos of 128³, along the last axis", 2, halos((128, 128, 128), (1, 1, 2))),
+    ("shared", "linear 64×64×1024 float32", 2, nest(one, (64, 64, 1024), "f4")),
     ("chain_layouts", "Gauss–Seidel and residual 1000²", 1, a_chain(1000)),
     ("chain_layouts", "Gauss–Seidel and residual 1000²", 2, a_chain(1000)),
     ("straight_combines", "multi-reduce of 64 KB", 2, pattern("multi_reduce", 1 << 13)),
     ("straight_combines", "multi-reduce of 4 MB", 2, pattern("multi_reduce", 1 << 19)),
+    ("in_transport", "halos of 128³, along the last axis", 2, halos((128, 128, 128), (1, 1, 2))),
+    ("in_transport", "halos of 1024², along the last axis", 2, halos((1024, 1024), (1, 2))),
 ]
 
 

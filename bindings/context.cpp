@@ -55,7 +55,8 @@ void bind_context(nb::module_& m) {
         .def("__enter__", [](const CallLock& lock) { return lock.acquire(true); })
         .def("__exit__", [](const CallLock& lock, const nb::args&) { lock.release(); });
     nb::class_<LocalFabric>(m, "LocalFabric", "Ranks as threads of one process.")
-        .def(nb::init<int, int>(), "ranks"_a, "max_tag"_a = std::numeric_limits<int>::max());
+        .def(nb::init<int, int, int>(), "ranks"_a, "ranks_per_host"_a = 1,
+             "max_tag"_a = std::numeric_limits<int>::max());
     nb::class_<Context>(m, "Context", "One rank's place in a group of ranks.")
         .def_static(
             "local",

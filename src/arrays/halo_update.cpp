@@ -133,6 +133,7 @@ HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<c
     for (const FieldStorage* f : call.fields) fields_.push_back(f->number());
     options_.record = false;
     options_.heartbeat = nullptr;
+    options_.in_transport = !without(options_.paths_off, FastPath::in_transport);
     execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, nothing_, *port_, options_);
     if (repeats()) place_repeated();  // a field that is closed before the first start leaves its memory here
 }

@@ -85,7 +85,7 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
     return p;
 }
 
-// The transport, once all ranks have found their settings right; `off`: the fast paths that are switched off.
+// The transport to use; `off`: the fast paths that are switched off.
 std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, const Caller& caller,
                                    const std::optional<std::string>& without, PathsOff& off) {
     constexpr int first_tag = tags::collective;  // of a transport that has carried nothing yet
@@ -106,7 +106,7 @@ std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, co
     }
     if (!s.error.empty()) s.kind = RankStatus::Kind::config;
     agree(*t, first_tag, s);
-    return t;
+    return share_memory(std::move(t), !tilewave::without(off, FastPath::shared));
 }
 
 // On the most crowded host, the same on all ranks.

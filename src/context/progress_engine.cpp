@@ -28,6 +28,10 @@ public:
         engine_->post(this, id, peer,
                       [&](int slot) { engine_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
     }
+    bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->try_send(matrix, at, bytes, peer, tag);
+    }
     void reserve(std::size_t messages) override {
         std::scoped_lock guard(engine_->lock_);
         done_.reserve(messages);
@@ -39,6 +43,25 @@ public:
     }
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         engine_->post(this, id, peer, [&](int slot) { engine_->inner_->post_recv(slot, data, bytes, peer, tag); });
+    }
+    std::byte* memory_for(std::int64_t bytes, int peer) override {
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->memory_for(bytes, peer);
+    }
+    void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        engine_->post(this, id, peer, [&](int slot) { engine_->inner_->post_written(slot, data, bytes, peer, tag); });
+    }
+    void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        engine_->post(this, id, peer,
+                      [&](int slot) { engine_->inner_->post_recv_anywhere(slot, data, bytes, peer, tag); });
+    }
+    const std::byte* where_received(const std::byte* data) override {
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->where_received(data);
+    }
+    void release_received(const std::byte* data) override {
+        std::scoped_lock guard(engine_->lock_);
+        engine_->inner_->release_received(data);
     }
     void post_native(int id, const NativeCall& call) override {
         engine_->post(this, id, all_ranks, [&](int slot) { engine_->inner_->post_native(slot, call); });

@@ -36,6 +36,7 @@ bool Execution::ready(const Step& step) const {
 }
 
 void Execution::perform(int l, const Step& step) {
+    if (options_.in_transport && l == 0 && moves_in_transport(step)) return;
     switch (step.op) {
         case Op::compute:
             if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);

@@ -68,6 +68,7 @@ public:
         place_arrays();
         if (lends()) begin_lent();
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
+        if (options.in_transport) written_.resize(s.messages.size(), nullptr);
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
         if (!combine.whole) return;
@@ -178,6 +179,7 @@ private:
     void place_arrays();
     void move_arrays(int l);
     void copy(int l, const Message& m, bool pack, std::byte* staged);
+    bool moves_in_transport(const Step& step);
     static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
                          std::byte* buffer, bool pack);
     void combine(int l, const Message& m, std::int32_t with, const Message* straight);
@@ -222,6 +224,7 @@ private:
     Transport& transport_;
     RequestTable request_table_;
     std::vector<std::shared_ptr<std::byte[]>> buffers_;
+    std::vector<std::byte*> written_;  // by message, packed and not sent: where in the transport's memory
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;

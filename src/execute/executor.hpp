@@ -35,7 +35,10 @@ struct ExecuteOptions {
     /// at its end. Above 1: by a wait on which other ranks rely, so that true is only for a caller who insists.
     std::function<bool(double)> heartbeat;
     std::function<void(const std::string&)> stalled;  ///< default: a line on stderr
-    PathsOff paths_off = 0;                           ///< fast paths that are switched off
+    /// Lane 0's staged messages may lie in memory of the transport. @pre none is sent from a buffer that another
+    /// message or the array has filled, none is combined (not checked)
+    bool in_transport = false;
+    PathsOff paths_off = 0;               ///< fast paths that are switched off
     WindowMemory* window = nullptr;       ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
     int first_tag = 0;                    ///< added to the tags of the schedule's messages
     std::int64_t first_time = 0;          ///< added to loop index 0 for the kernel and in errors: first step of a block

@@ -59,6 +59,19 @@ public:
         }
     }
 
+    /// The same for a message in memory of the transport: what was written there, or a receive that may stay there.
+    /// @pre by lane 0 (not checked)
+    void post_in_transport(int id, std::byte* data) {
+        std::scoped_lock guard(lock_);
+        pending_.fetch_add(1, std::memory_order_relaxed);
+        state_[id].posted = timed_ ? now_s() : 1;
+        const Message& m = s_.messages[id];
+        if (m.send)
+            transport_.post_written(id, data, m.bytes, m.peer, first_tag_ + m.tag);
+        else
+            transport_.post_recv_anywhere(id, data, m.bytes, m.peer, first_tag_ + m.tag);
+    }
+
     /// Makes progress for all lanes of the rank, unless another lane does. With `idle` also when nothing of this rank
     /// is pending: its peers may wait for answers of the library.
     void poll(bool lane0, bool idle = false) {

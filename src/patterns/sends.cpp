@@ -66,12 +66,16 @@ public:
             throw;
         }
     }
-    // Each piece is sent as soon as it is copied.
+    // Each piece is sent as soon as it is copied, or without a copy where it need not wait.
     void post(const MatrixView& m, int to, int wire) {
         const std::int64_t piece_bytes = piece_of(size_);
         std::int64_t n = std::min(size_, first_bytes);
         for (std::int64_t at = 0; at < size_; at += n, n = std::min(piece_bytes, size_ - at), ++pending_) {
             const std::int64_t skip = at ? 0 : head_bytes;
+            if (at && port_->try_send(m, at - head_bytes, n, to, wire)) {
+                --pending_;
+                continue;
+            }
             if (n > skip) copy_range(m, at + skip - head_bytes, copy_ + at + skip, n - skip, true);
             port_->post_send(pending_, copy_ + at, n, to, wire, false);
         }

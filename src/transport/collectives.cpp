@@ -312,6 +312,28 @@ std::vector<Given> allgather(Transport& t, const std::string& local) {
     return unpacked(bytes);
 }
 
+void broadcast_among(Transport& t, const std::vector<int>& ranks, std::string& bytes) {
+    if (ranks.size() < 2 || !t.connected()) return;
+    const int n = static_cast<int>(ranks.size()),
+              place = static_cast<int>(std::find(ranks.begin(), ranks.end(), t.rank()) - ranks.begin());
+    const auto rank_at = [&](int at) { return ranks[at]; };
+    auto size = static_cast<std::int64_t>(bytes.size());
+    if (place) {
+        const int parent = rank_at(binomial::parent(place));
+        receive(t, &size, sizeof size, parent);
+        bytes.resize(size);
+        in_pieces(size, collective_piece,
+                  [&](std::int64_t at, std::size_t some) { receive(t, bytes.data() + at, some, parent); });
+    }
+    std::vector<int> children;
+    binomial::for_children(place, n, [&](int child) { children.push_back(rank_at(child)); });
+    for (auto child = children.rbegin(); child != children.rend(); ++child) {
+        send(t, &size, sizeof size, *child);
+        in_pieces(size, collective_piece,
+                  [&](std::int64_t at, std::size_t some) { send(t, bytes.data() + at, some, *child); });
+    }
+}
+
 void barrier(Transport& t) {
     std::vector<std::int64_t> nothing{0};
     allreduce_min(t, nothing);

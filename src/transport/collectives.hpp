@@ -38,4 +38,9 @@ struct Given {
 /// @throws std::bad_alloc
 std::vector<Given> allgather(Transport& transport, const std::string& local);
 
+/// The first of `ranks` gives the others its `bytes`, which may be of any length. `ranks` alone take part, all with the
+/// same list.
+/// @pre the calling rank is in `ranks`
+void broadcast_among(Transport& transport, const std::vector<int>& ranks, std::string& bytes);
+
 }  // namespace tilewave

@@ -46,9 +46,9 @@ bool take(std::vector<Pending>& list, int from, int tag, Pending& out) {
 }  // namespace
 
 struct LocalFabric::Shared {
-    Shared(int n, int tag) : boxes(static_cast<std::size_t>(n)), max_tag(tag) {}
+    Shared(int n, int host, int tag) : boxes(static_cast<std::size_t>(n)), ranks_per_host(host), max_tag(tag) {}
     std::vector<Mailbox> boxes;
-    int max_tag;
+    int ranks_per_host, max_tag;
 };
 
 namespace {
@@ -61,6 +61,13 @@ public:
     int max_tag() const override { return shared_->max_tag; }
     int size() const override { return static_cast<int>(shared_->boxes.size()); }
     bool has_ended(int peer, bool) override { return shared_->boxes[peer].ended; }
+    std::vector<int> host_ranks() override {
+        const int n = shared_->ranks_per_host, first = rank_ / n * n;
+        std::vector<int> ranks;
+        for (int r = first; r < std::min(first + n, size()); ++r) ranks.push_back(r);
+        return ranks;
+    }
+
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool) override {
         Mailbox& box = shared_->boxes[peer];
         Pending match;
@@ -157,10 +164,10 @@ private:
 
 }  // namespace
 
-LocalFabric::LocalFabric(int ranks, int max_tag) {
+LocalFabric::LocalFabric(int ranks, int ranks_per_host, int max_tag) {
     if (ranks < 1)
         throw ConfigError("a fabric of " + std::to_string(ranks) + " ranks was asked for; at least 1 is allowed");
-    shared_ = std::make_shared<Shared>(ranks, max_tag);
+    shared_ = std::make_shared<Shared>(ranks, std::max(ranks_per_host, 1), max_tag);
 }
 LocalFabric::~LocalFabric() = default;
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -213,6 +214,25 @@ public:
         return 0;
     }
     int max_tag() const override { return max_tag_; }
+
+    std::vector<int> host_ranks() override {
+        meet(comm_);
+        const MpiCall call;
+        MPI_Comm host;
+        must(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
+        int n = 0;
+        MPI_Group here, all;
+        must(MPI_Comm_size(host, &n), "MPI_Comm_size");
+        must(MPI_Comm_group(host, &here), "MPI_Comm_group");
+        must(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
+        std::vector<int> places(static_cast<std::size_t>(n)), ranks(places);
+        std::iota(places.begin(), places.end(), 0);
+        must(MPI_Group_translate_ranks(here, n, places.data(), all, ranks.data()), "MPI_Group_translate_ranks");
+        MPI_Group_free(&here);
+        MPI_Group_free(&all);
+        MPI_Comm_free(&host);
+        return ranks;
+    }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         const MpiCall call;

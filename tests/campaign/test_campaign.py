@@ -220,8 +220,10 @@ def test_two_threads(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("without", ["", "shared"])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_two_threads_for_long(tmp_path, ranks):
+def test_two_threads_for_long(tmp_path, monkeypatch, ranks, without):
+    monkeypatch.setenv("TILEWAVE_WITHOUT", without)
     two_threads(tmp_path, ranks, 60)
 
 

@@ -18,8 +18,10 @@ def sweep(A, i, j):
 
 @pytest.fixture(scope="module", params=[1000, 4096])
 def context(request):
-    load_mpi()
-    return tw.Context._of(_core.Context.mpi_in_pieces(1, request.param))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TILEWAVE_WITHOUT", "shared")
+        load_mpi()
+        return tw.Context._of(_core.Context.mpi_in_pieces(1, request.param))
 
 
 @pytest.mark.ranks([2, 3])

@@ -76,9 +76,11 @@ def test_the_end_of_the_program_waits_for_sends_and_patterns(run):
     assert (code, out, err) == (0, "all there\n", "")
 
 
+@pytest.mark.parametrize("without", ["", "shared"])
 @pytest.mark.parametrize("with_mpi4py", [False, True])
-def test_a_receiver_may_end_before_its_sender_knows(run, with_mpi4py):
+def test_a_receiver_may_end_before_its_sender_knows(run, monkeypatch, without, with_mpi4py):
     """Answers to large messages that the sender has not taken yet when the receiver has left the program."""
+    monkeypatch.setenv("TILEWAVE_WITHOUT", without)
     code, out, err = run(
         ("from mpi4py import MPI\ncontext = tw.Context(MPI.COMM_WORLD)\n" if with_mpi4py else "")
         + """

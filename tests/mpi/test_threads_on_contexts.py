@@ -14,7 +14,8 @@ patterns = tw.patterns
 
 
 @pytest.fixture
-def contexts():
+def contexts(monkeypatch):
+    monkeypatch.setenv("TILEWAVE_WITHOUT", "shared")  # all that they send goes through the library
     both = [tw.Context(threads=1), tw.Context(threads=1)]
     yield both
     for context in both:

@@ -30,10 +30,12 @@ namespace tilewave {
     X(lent_lanes, "lanes of one rank whose next steps another thread takes, where their own has no CPU") \
     X(aggregate, "the messages of several tiles as one") \
     X(piggyback, "small matrices of patterns go with the comparison of the arguments") \
+    X(shared, "shared memory between the ranks of a host") \
     X(halos_stay, "fields keep the halos that one nest wants while others run that need less") \
     X(fused_nests, "tiles of a chain's nests in turn, over several repetitions, while their elements are in cache") \
     X(chain_layouts, "plans of a chain for which its arrays keep one layout") \
     X(straight_combines, "the last combination of a pattern writes where the result goes") \
+    X(in_transport, "exchanges of halos pack into the transport's memory") \
     X(backwards, "time that runs backwards as time that runs forwards; refused without it") \
     X(strides, "loops over the points of a stride alone; without it a condition keeps the others out") \
     X(reductions, "values of points for `reduce=`, which no array has; refused without it") \
@@ -55,7 +57,7 @@ constexpr bool without(PathsOff off, FastPath path) {
     return (off >> static_cast<int>(path) & 1) != 0;
 }
 
-/// The paths of names between commas, as in "windows,skewed"; of an empty text none.
+/// The paths of names between commas, as in "windows,shared"; of an empty text none.
 /// @throws ConfigError for a name that no path has
 PathsOff paths_off(const std::string& names);
 /// Their names, in the order of the list, with commas.

@@ -49,6 +49,8 @@ public:
     virtual bool launched() const { return false; }
     /// Ranks of the launch on this host, by the launcher's variables; 0: unknown.
     virtual int announced_on_host() const { return 0; }
+    /// The ranks that can share memory with this one, itself among them, in order. Collective.
+    virtual std::vector<int> host_ranks() { return {rank()}; }
     /// The largest tag a message may have.
     virtual int max_tag() const { return std::numeric_limits<int>::max(); }
     /// The caller's present call, for reports of long waits: "in tw.run, script.py:7, "; empty where it is not known.
@@ -66,10 +68,28 @@ public:
     /// Start a transfer; `id` is reported by poll() when the memory may be used again.
     /// @throws MpiError
     virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
+    /// Sends bytes [at, at + bytes) of the matrix, counted without gaps between rows, if that needs no waiting. The
+    /// matrix may change on return. False: nothing has been done.
+    /// @throws MpiError
+    virtual bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag);
     virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
     /// Whether a receive from `peer` with this tag would begin to take its message at once.
     /// @throws MpiError
     virtual bool has_message(int peer, int tag) = 0;
+    /// Memory of the transport in which to write a message to `peer`, so that it is not copied again; null: not
+    /// now. What is written there leaves by post_written() before any other call to that peer.
+    virtual std::byte* memory_for(std::int64_t, int) { return nullptr; }
+    /// As post_send(), of what was written to `data` = memory_for(bytes, peer).
+    virtual void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) {
+        post_send(id, data, bytes, peer, tag, false);
+    }
+    /// As post_recv(), but what arrives may stay in memory of the transport: where_received(data) is its address
+    /// once the receive is complete, until release_received(data).
+    virtual void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) {
+        post_recv(id, data, bytes, peer, tag);
+    }
+    virtual const std::byte* where_received(const std::byte* data) { return data; }
+    virtual void release_received(const std::byte*) {}
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
     virtual void poll(std::vector<int>& done) = 0;
@@ -99,6 +119,10 @@ private:
     std::atomic<bool> failed_{false};
 };
 
+inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, int, int) {
+    return false;
+}
+
 inline void Transport::post_alarm(int, const Alarm&) {}
 
 inline void Transport::post_native(int, const NativeCall&) {
@@ -108,12 +132,18 @@ inline void Transport::post_native(int, const NativeCall&) {
 /// Completes every transfer at once and moves nothing: for timing the overhead of a schedule.
 std::unique_ptr<Transport> make_dry_transport(int rank, int size);
 
+/// A transport on top of `inner` that sends messages within a host through shared memory where that is faster.
+/// `inner` itself where no two ranks share a host, the system refuses or `wanted` is false on any rank. Collective;
+/// about 2 ms, in which two ranks of each host measure from which size shared memory is faster.
+/// @throws MpiError
+std::unique_ptr<Transport> share_memory(std::unique_ptr<Transport> inner, bool wanted = true);
+
 /// Ranks as threads of one process. Sends complete when they are received.
 class LocalFabric {
 public:
-    /// Tags are at most `max_tag`.
+    /// Every `ranks_per_host` neighbouring ranks share memory, as on one host. Tags are at most `max_tag`.
     /// @pre ranks >= 1 (ConfigError)
-    explicit LocalFabric(int ranks, int max_tag = std::numeric_limits<int>::max());
+    explicit LocalFabric(int ranks, int ranks_per_host = 1, int max_tag = std::numeric_limits<int>::max());
     ~LocalFabric();
     std::unique_ptr<Transport> endpoint(int rank);
 

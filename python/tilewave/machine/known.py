@@ -44,6 +44,8 @@ def conditions(context):
     if _core.measure.native(context._core):
         first["mpi"] = _core.mpi_info()["library"].strip().splitlines()[0]
         first["settings"] = {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
+        if _core.without(context._off, "shared"):
+            first["settings"]["TILEWAVE_WITHOUT"] = "shared"
     return {
         "hosts": hosts,
         "ranks": context.size,

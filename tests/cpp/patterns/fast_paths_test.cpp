@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <thread>
+#include <typeinfo>
 
 #include "context/progress_engine.hpp"
 #include "patterns/transfer.hpp"
@@ -17,7 +18,7 @@ using namespace tilewave;
 namespace {
 
 struct Counts {
-    std::atomic<int> sends = 0;  // messages
+    std::atomic<int> sends = 0, asked = 0;  // messages; for memory of the transport
 };
 
 class Counting final : public Transport {
@@ -32,6 +33,10 @@ public:
     void post_recv(int id, std::byte* d, std::int64_t n, int peer, int tag) override {
         inner_->post_recv(id, d, n, peer, tag);
     }
+    std::byte* memory_for(std::int64_t, int) override {
+        ++counts_.asked;
+        return nullptr;
+    }
     bool has_message(int peer, int tag) override { return inner_->has_message(peer, tag); }
     void poll(std::vector<int>& done) override { inner_->poll(done); }
 
@@ -42,9 +47,10 @@ private:
 
 // The text of each rank's exception, or "".
 template <class Body>
-std::vector<std::string> on_ranks(const std::vector<std::string>& without, Body body, Counts* counts = nullptr) {
+std::vector<std::string> on_ranks(const std::vector<std::string>& without, Body body, Counts* counts = nullptr,
+                                  int ranks_per_host = 1) {
     const int ranks = static_cast<int>(without.size());
-    LocalFabric fabric(ranks);
+    LocalFabric fabric(ranks, ranks_per_host);
     std::vector<std::string> errors(without.size());
     std::vector<std::thread> all;
     for (int r = 0; r < ranks; ++r)
@@ -105,17 +111,17 @@ std::pair<int, int> rows_of_calls(const std::string& without) {
 TEST(FastPaths, NamesAreReadAndWritten) {
     EXPECT_EQ(paths_off(""), 0u);
     EXPECT_EQ(names_of(0), "");
-    const PathsOff off = paths_off("skewed,windows, skewed");
-    EXPECT_EQ(names_of(off), "windows, skewed");
+    const PathsOff off = paths_off("shared,windows, shared");
+    EXPECT_EQ(names_of(off), "windows, shared");
     EXPECT_EQ(paths_off(names_of(~PathsOff{0})), paths_off(names_of(paths_off(names_of(~PathsOff{0})))));
-    EXPECT_TRUE(without(off, FastPath::windows) && without(off, FastPath::skewed));
+    EXPECT_TRUE(without(off, FastPath::windows) && without(off, FastPath::shared));
     EXPECT_FALSE(without(off, FastPath::chain_layouts));
     try {
-        (void)paths_off("windows,Skewed");
+        (void)paths_off("windows,Shared");
         FAIL();
     } catch (const ConfigError& e) {
         EXPECT_EQ(std::string(e.what()),
-                  "TILEWAVE_WITHOUT is 'windows,Skewed', and no fast path is called 'Skewed'; "
+                  "TILEWAVE_WITHOUT is 'windows,Shared', and no fast path is called 'Shared'; "
                   "allowed, with commas between them: " +
                       names_of(~PathsOff{0}));
     }
@@ -131,6 +137,21 @@ TEST(FastPaths, RanksThatDifferGetOneError) {
     EXPECT_NE(wrong[0].find("no fast path is called 'windws'"), std::string::npos) << wrong[0];
     EXPECT_EQ(wrong, std::vector<std::string>(3, wrong[0]));
     EXPECT_EQ(on_ranks({"chain_layouts,windows", "windows,chain_layouts"}, nothing), std::vector<std::string>(2));
+}
+
+TEST(FastPaths, Shared) {
+    for (const bool off : {false, true}) {
+        std::atomic<int> shared = 0;
+        const std::string name = off ? "shared" : "";
+        const auto errors = on_ranks(
+            {name, name},
+            [&](Context& context) {
+                shared += std::string(typeid(context.engine()->inner()).name()).find("Shared") != std::string::npos;
+            },
+            nullptr, 2);
+        EXPECT_EQ(errors, std::vector<std::string>(2));
+        EXPECT_EQ(shared, off ? 0 : 2);
+    }
 }
 
 TEST(FastPaths, Piggyback) {
@@ -177,6 +198,24 @@ TEST(FastPaths, StraightCombines) {
         EXPECT_EQ(errors, std::vector<std::string>(3));
         EXPECT_EQ(transfers, 3);
         EXPECT_EQ(straight, off ? 0 : 3);
+    }
+}
+
+TEST(FastPaths, InTransport) {
+    for (const bool off : {false, true}) {
+        const std::string name = off ? "in_transport" : "";
+        Counts counts;
+        const auto errors = on_ranks(
+            {name, name},
+            [](Context& context) {
+                Halo halo = Halo::of(2, 1);
+                halo.grid = {1, 2};  // columns, which are packed
+                Field<double> a(context, {50, 40}, halo, [](const Index& at) { return static_cast<double>(at[1]); });
+                exchange(a);
+            },
+            &counts);
+        EXPECT_EQ(errors, std::vector<std::string>(2));
+        EXPECT_EQ(counts.asked > 0, !off);
     }
 }
 

@@ -374,6 +374,15 @@ private:
             all_.call_of(rank_);
             all_.send(id, data, bytes, rank_, peer, tag, !synchronous && bytes <= all_.eager_bytes_);
         }
+        bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
+            all_.call_of(rank_);
+            if (bytes > all_.eager_bytes_ || all_.chance(3)) return false;
+            const Unlimited unlimited;
+            std::vector<std::byte> copy(static_cast<std::size_t>(bytes));
+            copy_range(matrix, at, copy.data(), bytes, true);
+            all_.send(-1, copy.data(), bytes, rank_, peer, tag, true);
+            return true;
+        }
         void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
             all_.call_of(rank_);
             const Unlimited unlimited;
