@@ -5,6 +5,7 @@ import builtins
 import copy
 
 from tilewave.loops.liveness import names_read, needs
+from tilewave.loops.tree import Put, assigned
 from tilewave.nest.region import is_range
 
 
@@ -53,7 +54,7 @@ class _Accumulated(ast.NodeTransformer):
         """Where a total begins as 0, with nothing behind that needs it."""
         for place in reversed(range(len(statements))):
             node = statements[place]
-            if _assigned(node) == found.total:
+            if assigned(node) == found.total:
                 zero = isinstance(node.value, ast.Constant) and type(node.value.value) in (int, float)
                 return place if zero and node.value.value == 0 else None
             if any(isinstance(each, ast.Name) and each.id == found.total for each in ast.walk(node)):
@@ -77,16 +78,16 @@ class _Adding:
         if loop.orelse or not isinstance(loop.target, ast.Name) or len(loop.iter.args) > 2:
             return
         for each in before:
-            if (name := _assigned(each)) is None or name in outer:
+            if (name := assigned(each)) is None or name in outer:
                 return
-            names[name] = _Replaced(names).visit(copy.deepcopy(each.value))
+            names[name] = Put(names).visit(copy.deepcopy(each.value))
         tests = []
         if isinstance(last, ast.If) and len(last.body) == 1 and not last.orelse:
-            tests, (last,) = [_Replaced(names).visit(copy.deepcopy(last.test))], last.body
+            tests, (last,) = [Put(names).visit(copy.deepcopy(last.test))], last.body
         adds = isinstance(last, ast.AugAssign) and isinstance(last.op, ast.Add) and isinstance(last.target, ast.Name)
         if not adds or loop.target.id in outer:
             return
-        self.term, self.tests = _Replaced(names).visit(copy.deepcopy(last.value)), tests
+        self.term, self.tests = Put(names).visit(copy.deepcopy(last.value)), tests
         read = {name for each in (self.term, *tests, *loop.iter.args) for name in names_read(each)}
         if not read & {last.target.id, *names} and last.target.id != loop.target.id and last.target.id not in names:
             self.total, self.index = last.target.id, f"{loop.target.id}_{last.target.id}"
@@ -94,24 +95,9 @@ class _Adding:
     def statement(self, zero):
         """``total = sum(zero + term for k in range(...))``: of floats the zero says that they are."""
         term = ast.BinOp(zero, ast.Add(), self.term) if isinstance(zero.value, float) else self.term
-        turned = _Replaced({self.loop.target.id: ast.Name(self.index, ast.Load())})
+        turned = Put({self.loop.target.id: ast.Name(self.index, ast.Load())})
         tests = [turned.visit(each) for each in self.tests]
         turns = ast.comprehension(ast.Name(self.index, ast.Store()), self.loop.iter, tests, 0)
         terms = ast.Call(ast.Name("sum", ast.Load()), [ast.GeneratorExp(turned.visit(term), [turns])], [])
         new = ast.copy_location(ast.Assign([ast.Name(self.total, ast.Store())], terms), self.loop)
         return ast.fix_missing_locations(new)
-
-
-def _assigned(node):
-    """The name that a statement assigns, if that is all it does."""
-    plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-    return node.targets[0].id if plain else None
-
-
-class _Replaced(ast.NodeTransformer):
-    def __init__(self, names):
-        self.names = names
-
-    def visit_Name(self, node):
-        """Expressions in place of names."""
-        return copy.deepcopy(self.names[node.id]) if node.id in self.names else node

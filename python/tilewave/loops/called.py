@@ -7,6 +7,7 @@ import ast
 import copy
 import types
 
+from tilewave.loops.tree import Put
 from tilewave.nest.helpers import without_docstring
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
@@ -125,7 +126,7 @@ class Called(ast.NodeTransformer):
         first = [ast.Assign([ast.Name(new[n], ast.Store())], each) for n, each in arguments.items() if n not in plain]
         self.local_names |= {*new.values()} - {new[name] for name in plain}
         names = {name: ast.Name(other, ast.Load()) for name, other in new.items()} | plain
-        replaced = _Replaced(names)
+        replaced = Put(names)
         return [*first, *map(replaced.visit, body)], value and replaced.visit(value)
 
     @staticmethod
@@ -140,29 +141,13 @@ def _expression(statements, names):
     """The value that statements return, as one expression of `names`; `_No` where it is none."""
     for k, node in enumerate(statements):
         if isinstance(node, ast.Return) and node.value is not None:
-            return _Replaced(names).visit(copy.deepcopy(node.value))
+            return Put(names).visit(copy.deepcopy(node.value))
         if isinstance(node, ast.If):
             rest = statements[k + 1 :]
             parts = [_expression([*part, *rest], names) for part in (node.body, node.orelse)]
-            return ast.IfExp(_Replaced(names).visit(copy.deepcopy(node.test)), *parts)
+            return ast.IfExp(Put(names).visit(copy.deepcopy(node.test)), *parts)
         plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
         if not plain:
             raise _No
-        names = {**names, node.targets[0].id: _Replaced(names).visit(copy.deepcopy(node.value))}
+        names = {**names, node.targets[0].id: Put(names).visit(copy.deepcopy(node.value))}
     raise _No
-
-
-class _Replaced(ast.NodeTransformer):
-    """Expressions in place of names."""
-
-    def __init__(self, names):
-        self.names = names
-
-    def visit_Name(self, node):
-        new = self.names.get(node.id)
-        if new is None:
-            return node
-        new = copy.deepcopy(new)
-        if isinstance(new, ast.Name):
-            new.ctx = node.ctx
-        return new

@@ -1,18 +1,56 @@
 """Which statements of loops must stay behind which others."""
 
-from tilewave.loops.systems import add, may_hold
+from tilewave.loops.systems import add, may_hold, without
+from tilewave.nest.affine import Affine
 
 
-def _row(form, variables, factor=1):
+def row_of(form, variables=None, factor=1):
     """The row of an affine form, its indices replaced by variables."""
     row = {1: factor * form.constant}
     for name, value in form.terms.items():
-        row = add(row, {variables.get(name, name): value}, factor)
+        row = add(row, {(variables or {}).get(name, name): value}, factor)
     return row
 
 
-def _times(row, factor):
+def times(row, factor):
+    """A row times a number."""
     return {variable: factor * value for variable, value in row.items()}
+
+
+def not_least(row):
+    """The row that is 0 or more where another one is not."""
+    return add(times(row, -1), {1: -1}, 1)
+
+
+def domain(path, variables=None):
+    """Rows that are 0 or more at the iterations of the loops of a path."""
+    rows = []
+    for loop in path:
+        index, sign = {(variables or {}).get(loop.index, loop.index): 1}, 1 if loop.step > 0 else -1
+        rows += [add(times(index, sign), row_of(form, variables), -sign) for form in loop.begins]
+        rows += [add(add(row_of(form, variables, sign), index, -sign), {1: -1}, 1) for form in loop.ends]
+    return rows
+
+
+def bounds_of(rows, order):
+    """The bounds that rows give to indices, each by those before it: (forms at or below, forms above) by index.
+
+    None where a factor is not 1.
+    """
+    found = {}
+    for index in reversed(order):
+        sides = [], []
+        for row in rows:
+            sign = row.get(index, 0)
+            if abs(sign) > 1:
+                return None
+            if sign:
+                terms = {name: -sign * factor for name, factor in row.items() if name not in (1, index) and factor}
+                sides[sign < 0].append(Affine(terms, -sign * row.get(1, 0) + (sign < 0)))
+        if not all(sides):
+            return None
+        found[index], rows = sides, without(rows, index)
+    return found
 
 
 class Instances:
@@ -27,22 +65,12 @@ class Instances:
         while self.common < min(map(len, self.paths)) and self.paths[0][self.common] is self.paths[1][self.common]:
             self.common += 1
         self.variables = [{loop.index: (loop.index, side) for loop in path} for side, path in enumerate(self.paths)]
-        self.inside = []
-        for side, path in enumerate(self.paths):
-            for loop in path:
-                self._bound(loop, self.variables[side])
-
-    def _bound(self, loop, variables):
-        index, sign = {variables[loop.index]: 1}, 1 if loop.step > 0 else -1
-        for form in loop.begins:
-            self.inside.append(add(_times(index, sign), _row(form, variables), -sign))
-        for form in loop.ends:
-            self.inside.append(add(add(_row(form, variables, sign), index, -sign), {1: -1}, 1))
+        self.inside = [row for side in (0, 1) for row in domain(self.paths[side], self.variables[side])]
 
     def same_element(self, one, other):
         """Equations of two accesses of one array that touch one element."""
         return [
-            add(_row(a, self.variables[0]), _row(b, self.variables[1]), -1)
+            add(row_of(a, self.variables[0]), row_of(b, self.variables[1]), -1)
             for a, b in zip(one.subscripts, other.subscripts, strict=True)
             if a is not None and b is not None
         ]
@@ -86,6 +114,18 @@ def may_follow(first, later, level):
     )
 
 
+def may_read_written(group, access, loops):
+    """Return whether an access of a group may read an element that it has stored in an earlier iteration of loops."""
+    both, level = Instances(group, group), len(group.path) - len(loops)
+    return any(
+        may_hold([*equal, *both.same_element(each, access)], [*both.inside, *ahead])
+        for each in group.accesses
+        if each.stores and each.name == access.name
+        for k in range(level, len(group.path))
+        for equal, ahead in [both.carried(k)]
+    )
+
+
 def may_be_permuted(group, loops, order):
     """Return whether loops around a group, inner ones of its path, may be nested in another order."""
     both = Instances(group, group)
@@ -94,7 +134,7 @@ def may_be_permuted(group, loops, order):
     for k in range(len(loops)):
         before = [both.ahead(loop) for loop in loops[:k]], [add(both.ahead(loops[k]), {1: -1}, 1)]
         for q, loop in enumerate(order):
-            back = _times(both.ahead(loop), -1)
+            back = times(both.ahead(loop), -1)
             turned = [both.ahead(each) for each in order[:q]], [add(back, {1: -1}, 1)]
             equal, least = [*outer, *before[0], *turned[0]], [*both.inside, *before[1], *turned[1]]
             if may_hold(equal, least) and any(

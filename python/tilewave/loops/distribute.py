@@ -138,17 +138,17 @@ class _Distribution:
         wanted = {id(part) for group in groups for part in group.statements}
         path = groups[0].path
         inner = path[level - 1].node.body if level else self.tree.region.source.tree.body
-        return _only(inner, wanted)
+        return only(inner, wanted)
 
 
-def _only(statements, wanted):
+def only(statements, wanted):
     """Statements without those that are not wanted, and without loops around nothing."""
     kept = []
     for node in statements:
         if id(node) in wanted:
             kept.append(node)
         elif hasattr(node, "iter"):
-            body = _only(node.body, wanted)
+            body = only(node.body, wanted)
             if body:
                 new = copy.copy(node)
                 new.body = body

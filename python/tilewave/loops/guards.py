@@ -9,7 +9,7 @@ import builtins
 import copy
 import itertools
 
-from tilewave.loops.tree import Stays, linear
+from tilewave.loops.tree import Put, Stays, linear
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
@@ -141,9 +141,10 @@ class _Cutter:
     def compared(self, node, path):
         """The forms that a comparison finds to be 0 or more, or not."""
         sides = [self.form(each, path) for each in (node.left, *node.comparators)]
-        for left, right in itertools.pairwise(sides):
+        for operator, (left, right) in zip(node.ops, itertools.pairwise(sides), strict=True):
             if left is not None and right is not None:
-                yield from (left - right, left - right - 1)
+                both = left - right, left - right - 1
+                yield from (both[COMPARISONS[type(operator)][0]],) if type(operator) in COMPARISONS else both
 
     def _stores_at(self, loop):
         """Return whether an element is stored at the index of a loop, or the index is assigned."""
@@ -158,7 +159,7 @@ class _Cutter:
             return None
         found = []
         for value in part.values():
-            turn, nothing = _Turn(loop.target.id, value), _Part("", [Affine({}, 0)], [Affine({}, 1)], 1)
+            turn, nothing = Put({loop.target.id: ast.Constant(value)}), _Part("", [Affine({}, 0)], [Affine({}, 1)], 1)
             body = [turn.visit(copy.deepcopy(each)) for each in loop.body]
             found += self.block(_Known(self, nothing, path).statements(body), path)
         left = (each for statement in found for each in ast.walk(statement))
@@ -218,10 +219,13 @@ class _Part:
 
     def loop(self, node, body):
         """The loop over the part."""
-        low, high = _text(self.low, "max"), _text(self.high, "min")
+        low, high = text_of(self.low, "max"), text_of(self.high, "min")
         text = f"range({low}, {high})" if self.step > 0 else f"range({high} - 1, {low} - 1, -1)"
         if self.step < 0 and (len(self.low) > 1 or len(self.high) > 1):
-            low, high = _text([form - 1 for form in self.low], "max"), _text([form - 1 for form in self.high], "min")
+            low, high = (
+                text_of([form - 1 for form in self.low], "max"),
+                text_of([form - 1 for form in self.high], "min"),
+            )
             text = f"range({high}, {low}, -1)"
         new = copy.copy(node)
         new.iter, new.body = parse(text, mode="eval").body, body
@@ -232,7 +236,8 @@ class _Part:
         return new
 
 
-def _text(forms, pick):
+def text_of(forms, pick):
+    """The text of a bound: the largest or the smallest one of some forms."""
     texts = []
     constants = [form.constant for form in forms if not form.terms]
     if constants:
@@ -241,16 +246,6 @@ def _text(forms, pick):
     texts += [" + ".join([*terms, str(form.constant)]) for terms, form in sums]
     texts = [*dict.fromkeys(texts)]
     return texts[0] if len(texts) == 1 else f"{pick}({', '.join(texts)})"
-
-
-class _Turn(ast.NodeTransformer):
-    """A number in place of an index."""
-
-    def __init__(self, index, value):
-        self.index, self.value = index, value
-
-    def visit_Name(self, node):
-        return ast.copy_location(ast.Constant(self.value), node) if node.id == self.index else node
 
 
 class _Known(ast.NodeTransformer):

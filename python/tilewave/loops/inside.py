@@ -2,6 +2,7 @@
 
 import ast
 
+from tilewave.loops.dependences import domain, not_least, row_of
 from tilewave.loops.systems import add, may_hold
 from tilewave.loops.tree import linear
 from tilewave.nest.inner_loops import is_element, is_inner
@@ -122,29 +123,14 @@ def _is_inside(group, access, numbers, shape):
     """Return whether an access is inside; without a shape, whether no sum of indices is negative."""
     if any(form is None for form in access.subscripts) and shape:
         return False
-    points = []
-    for loop in group.path:
-        index, sign = {loop.index: 1}, 1 if loop.step > 0 else -1
-        points.extend(add(_scaled(index, sign), _row(form), -sign) for form in loop.begins)
-        points.extend(add(add(_scaled(_row(form), sign), index, -sign), {1: -1}, 1) for form in loop.ends)
+    points = domain(group.path)
     indices = {loop.index for loop in group.path}
-    rows = [_row(form) for form in access.subscripts if form is not None]
+    rows = [row_of(form) for form in access.subscripts if form is not None]
     names = {name for row in (*points, *rows) for name in row} - indices - {1}
     if not names <= numbers.keys():
         return False
     equal = [{name: 1, 1: -numbers[name]} for name in names]
-    if any(may_hold(equal, [*points, add(_scaled(row, -1), {1: -1}, 1)]) for row in rows):
+    if any(may_hold(equal, [*points, not_least(row)]) for row in rows):
         return False
     ends = zip(rows, shape or (), strict=shape is not None)
     return not any(may_hold(equal, [*points, add(row, {1: -extent}, 1)]) for row, extent in ends)
-
-
-def _row(form):
-    row = {1: form.constant}
-    for name, factor in form.terms.items():
-        row = add(row, {name: factor}, 1)
-    return row
-
-
-def _scaled(row, factor):
-    return {variable: factor * value for variable, value in row.items()}

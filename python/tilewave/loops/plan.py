@@ -1,13 +1,18 @@
 """The plan of a region: nests, chains of nests, and loops that run in their order, for arrays and numbers of a call."""
 
 import ast
+import dataclasses
+import math
 import numbers as abstract
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from tilewave.errors import ConfigError
+from tilewave.field.create import field
+from tilewave.field.field import Field
 from tilewave.loops.distribute import Nested, Ordered, Repeated
 from tilewave.loops.nest_text import Writer, outside_names
 from tilewave.loops.reductions import Types
@@ -20,6 +25,13 @@ from tilewave.nests.doors.chain import chain
 #: Points of a nest from which it pays to run it by itself: a run costs some 100 us, a turn of a chain some 10 us.
 LEAST_POINTS, LEAST_POINTS_OF_TURNS = 20_000, 2_000
 
+#: The same of loops that are written in another way (`tilewave.loops.reshaped`), whose order is a fast one already; and
+#: lanes of all ranks from which it pays to write more arrays.
+LEAST_POINTS_RESHAPED, LEAST_LANES_RESHAPED = 10_000_000, 4
+
+
+#: Elements that are copied before a nest, for each of its points.
+MOST_COPIED = 4
 
 REDUCE = {"max": reduce_functions.max, "min": reduce_functions.min, "sum": reduce_functions.sum}
 
@@ -63,8 +75,13 @@ class Part:
     nests: tuple = ()
     rounds: range = range(1)
     index: str = ""
-    bound: dict = field(default_factory=dict)
+    bound: dict = dataclasses.field(default_factory=dict)
     is_small: bool = False
+
+    def because(self, why):
+        """Have one more reason to run in order."""
+        if self.kind == "in order" and not self.is_small:
+            self.why = f"{self.why}; {why}"
 
     def run(self, arrays, given):
         """Run the nests; ConfigError, before anything has run, where they do not take the arrays.
@@ -105,9 +122,58 @@ class Part:
 
     def _bind(self, nest, text, arrays, given):
         named = {new: arrays[name] for new, name in text.arrays.items()}
+        before = {new: np.empty(arrays[name].shape, arrays[name].dtype) for new, name in text.before.items()}
         reduce = {name: REDUCE[how](local) for each in text.joined for name, (how, local) in each.reductions().items()}
         more = {"reduce": reduce} if reduce else {}
-        return bind(nest, **named, **_scalars(text, arrays, given), over=text.over, reverse=text.reverse, **more)
+        given = {**named, **before, **_scalars(text, arrays, given)}
+        bound = bind(nest, **given, over=text.over, reverse=text.reverse, **more)
+        copies = [(copy, arrays[text.before[new]]) for new, copy in before.items()]
+        return _Copying(bound, copies) if copies else bound
+
+
+class Parts(list):
+    """The parts of a plan.
+
+    Parameters
+    ----------
+    parts : list of Part
+    region : Region
+        Whose statements they have.
+    shapes : dict
+        Of arrays of float64 that they have beside those of the call.
+    """
+
+    def __init__(self, parts, region, shapes=MappingProxyType({})):
+        super().__init__(parts)
+        self.region, self.shapes, self.made = region, shapes, {}
+        self.ordered = sum(part.kind == "in order" and not part.is_small for part in parts)
+
+    def arrays(self, given):
+        """The arrays beside those of the call, where these are; kept until the function returns."""
+        contexts = [each.context for each in given.values() if isinstance(each, Field)]
+        for name in self.shapes.keys() - self.made.keys():
+            new = field(self.shapes[name], "f8", context=contexts[0]) if contexts else np.empty(self.shapes[name])
+            self.made[name] = new
+        return self.made
+
+
+class _Copying:
+    """A bound nest that reads copies of arrays as they are when it begins."""
+
+    def __init__(self, bound, copies):
+        self.bound, self.copies = bound, copies
+
+    def run(self, **scalars):
+        for copy, array in self.copies:
+            copy[...] = elements_of(array)
+        return self.bound.run(**scalars)
+
+
+def elements_of(array):
+    """A NumPy array with all elements; of a field on several ranks a copy."""
+    if not isinstance(array, Field):
+        return array
+    return array._view(0) if array.context.size == 1 else np.array(array[...])
 
 
 def _joined(text, report, given):
@@ -242,6 +308,7 @@ class _Maker:
         turning = any(
             loop.index in text.scalars.values()
             or text.joined
+            or text.before
             or any(array in stored or any(terms for terms, _ in at) for array, at in text.elements.values())
             for text in texts
         )
@@ -271,6 +338,14 @@ class _Maker:
         if (points := _points(writer, self.given)) < max(least, 1):
             raise _FewPoints(f"it has few points ({points})")
         text = writer.text()
+        if text.before and points < (least and LEAST_POINTS_RESHAPED):
+            raise _FewPoints(f"it has few points ({points}) for copies of arrays")
+        sizes = (
+            math.prod(self.numbers[extent_text(name, d)] for d in range(self.region.table_rank(name)))
+            for name in text.before.values()
+        )
+        if points * MOST_COPIED < sum(sizes):
+            raise Stays("copies of what it reads would take longer than its points")
         joined = {each.name for each in writer.joined}
         known = self.given.keys() - ({*self.region.assigned["all"]} - joined) | turns
         if missing := [name for name in text.scalars.values() if name not in known]:

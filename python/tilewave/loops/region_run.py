@@ -2,11 +2,13 @@
 
 import ast
 import builtins
+import contextlib
 import functools
 import itertools
 import math
 import re
 import time
+from types import MappingProxyType
 
 import numpy as np
 
@@ -21,8 +23,10 @@ from tilewave.loops import lanes, plan
 from tilewave.loops.distribute import Ordered, steps_of
 from tilewave.loops.guards import cut
 from tilewave.loops.inside import are_inside, may_wrap, outside
-from tilewave.loops.plan import Part, plan_of
-from tilewave.loops.tree import Stays, Tree
+from tilewave.loops.plan import Part, Parts, plan_of
+from tilewave.loops.reductions import Types
+from tilewave.loops.reshaped import Reshaped
+from tilewave.loops.tree import Stays, Tree, extent_text
 from tilewave.nest.names import MISSING, is_constant
 from tilewave.nest.region import Region
 
@@ -77,7 +81,7 @@ class InOrder:
                 given[name] = names[name]
             else:
                 foreign[name] = type(names[name]).__name__
-        memory = {name: _memory(arrays[name]) for name in region.tables}
+        memory = {name: plan.elements_of(arrays[name]) for name in region.tables}
         try:
             return self._run(memory, given, foreign, names)
         finally:
@@ -168,13 +172,6 @@ def _is_number(value):
 def _lanes_of():
     """The lanes of the usual context."""
     return context().threads
-
-
-def _memory(array):
-    """A NumPy array with all elements; of a field on several ranks a copy."""
-    if not isinstance(array, Field):
-        return array
-    return array._view(0) if array.context.size == 1 else np.array(array[...])
 
 
 def are_apart(region, arrays):
@@ -275,6 +272,7 @@ class RegionRun:
     def release(self):
         """Let go of arrays."""
         for parts in self._plans.values():
+            parts.made.clear()
             for part in parts:
                 part.bound.clear()
 
@@ -296,6 +294,7 @@ class RegionRun:
             if self._whole.lanes > 1:
                 self.last = [Part("lanes", [self.found.node], f"{self._whole.divided} on {self._whole.lanes} lanes")]
             return found
+        arrays |= parts.arrays(arrays)
         found, names = {}, dict(names)
         for part in parts:
             if part.kind != "in order":
@@ -307,29 +306,29 @@ class RegionRun:
                     part.kind, part.why = "in order", str(error)
                 except KernelError as error:
                     raise _as_raised(error) from error
-            found |= self._in_order(part).run(arrays, {**names, **found})
+            found |= self._in_order(part, parts.region).run(arrays, {**names, **found})
         return found
 
     def explain(self):
         """Lines about the last run; none where the loops have not run."""
         return [line for part in self.last or () for line in _about(part)]
 
-    def _in_order(self, part):
-        """The loops of a part in their order."""
+    def _in_order(self, part, region):
+        """The loops of a part of a region in their order."""
         if id(part) not in self._parts:
-            own = Region(self.region.source, self.region.function, part.statements, self.region.local_names)
-            self._parts[id(part)] = part, InOrder(own, self.found.live | self.region.reads)
+            own = Region(region.source, region.function, part.statements, region.local_names)
+            self._parts[id(part)] = part, InOrder(own, self.found.live | region.reads)
         return self._parts[id(part)][1]
 
     def _plan(self, arrays, names):
         """The parts of this call."""
         whole = [self.found.node]
         if not are_apart(self.region, arrays):
-            return [Part("in order", whole, "arrays share memory")]
+            return Parts([Part("in order", whole, "arrays share memory")], self.region)
         if any(isinstance(each, PythonNumbers) for each in arrays.values()):
-            return [Part("in order", whole, "elements of a list are numbers of Python")]
+            return Parts([Part("in order", whole, "elements of a list are numbers of Python")], self.region)
         if any(_overlaps_itself(arrays[name]) for name in self.region.written_tables):
-            return [Part("in order", whole, "elements of an array share memory")]
+            return Parts([Part("in order", whole, "elements of an array share memory")], self.region)
         given = self._given(names)
         numbers = tuple(plan.numbers_of(self.region, arrays, given).items())
         types = tuple((name, type(value).__name__) for name, value in given.items())
@@ -337,7 +336,8 @@ class RegionRun:
         key = numbers, types, tuple(each.dtype for each in arrays.values()), many, self.region.signature()
         if key not in self._plans:
             if len(self._plans) >= MOST_PLANS:
-                return [Part("in order", whole, f"more than {MOST_PLANS} sets of integers were given")]
+                reason = f"more than {MOST_PLANS} sets of integers were given"
+                return Parts([Part("in order", whole, reason)], self.region)
             shapes = {name: array.shape for name, array in arrays.items()}
             if (tree := self._whole.tree()) and (text := outside(tree, dict(numbers), shapes)):
                 raise IndexError(text)
@@ -355,32 +355,56 @@ class RegionRun:
         return plan.numbers_of(self.region, arrays, self._given(names))
 
     def _parts_of(self, arrays, given, least, numbers, inside):
-        """The parts of a plan; where conditions on indices keep loops in order, those of loops that are cut there."""
-        steps, tree = self._steps_of(), self._whole.tree()
-        if not isinstance(steps, Stays) and may_wrap(tree, numbers):
-            steps = Stays("a subscript may count from the end")
+        """The parts of a plan; where loops stay in order, those of loops that are cut, and written in other ways."""
+        tree = self._whole.tree()
+        steps = Stays("a subscript may count from the end") if tree and may_wrap(tree, numbers) else self._steps_of()
         if isinstance(steps, Stays):
-            parts = [Part("in order", [self.found.node], str(steps))]
+            best = Parts([Part("in order", [self.found.node], str(steps))], self.region)
         else:
-            parts = plan_of(self.region, steps, arrays, given, least, self.exact)
-        if all(part.kind != "in order" and inside or part.is_small for part in parts):
-            return parts
-        try:
-            if not (statements := cut(self.region, numbers, self.found.live)):
-                return parts
-            region = Region(self.region.source, self.region.function, statements, self.region.local_names)
-            if may_wrap(Tree(region), numbers):
-                return parts
+            best = Parts(plan_of(self.region, steps, arrays, given, least, self.exact), self.region)
+        if not best.ordered and inside:
+            return best
+
+        def tried(region, shapes=MappingProxyType({})):
+            nonlocal best
+            known = {**arrays, **{name: np.empty(shape) for name, shape in shapes.items()}}
             for apart in (True, False) if self.exact else (False,):  # in order, what is cut is joined in another one
                 steps = steps_of(region, self.found.live, apart)
-                new = plan_of(region, steps, arrays, given, least, self.exact)
-                if all(part.kind != "in order" or part.is_small for part in new):
+                parts = Parts(plan_of(region, steps, known, given, least, self.exact), region, shapes)
+                if not parts.ordered:
                     break
-        except (Stays, ConfigError):
-            return parts
-        ordered, cut_ordered = (sum(part.kind == "in order" and not part.is_small for part in p) for p in (parts, new))
-        nests = any(part.kind != "in order" for part in new)
-        return new if nests and (not inside or cut_ordered < ordered) else parts
+            better = parts.ordered < best.ordered or not inside and best.region is self.region
+            if better and any(part.kind != "in order" for part in parts):
+                best = parts
+
+        def tried_cut(region, shapes=MappingProxyType({})):
+            with contextlib.suppress(Stays, ConfigError):
+                if statements := cut(region, numbers, self.found.live):
+                    region = Region(region.source, region.function, statements, region.local_names)
+                if (statements or shapes or region is not self.region) and not may_wrap(Tree(region), numbers):
+                    tried(region, shapes)
+
+        tried_cut(self.region)
+        if best.ordered and inside:
+            with contextlib.suppress(Stays, ConfigError):
+                types = Types(self.region.source.tree.body, {n: a.dtype for n, a in arrays.items()}, given, self.exact)
+                new = Reshaped(self.region, numbers, types, self.found.live)
+                earlier, lanes = best, plan.LEAST_LANES_RESHAPED
+                few = least[0] and not new.is_faster and _lanes_of() < lanes
+                if new.changed:
+                    wanted = plan.LEAST_POINTS_RESHAPED // (20 if new.guarded else 1)
+                    least = tuple(each and max(each, wanted) for each in least)
+                    extents = ((name, d, n) for name, shape in new.shapes.items() for d, n in enumerate(shape))
+                    numbers |= {extent_text(name, d): n for name, d, n in extents}
+                    if not new.guarded:
+                        tried(new.region, new.shapes)
+                    if best.ordered:
+                        tried_cut(new.region, new.shapes)
+                if few and best is not earlier:
+                    for part in earlier:
+                        part.because(f"other arrays and loops pay from {lanes} lanes on")
+                    best = earlier
+        return best
 
     def _value(self, names, name):
         """The object that a name, perhaps a dotted one, of the function stands for."""
@@ -458,4 +482,5 @@ def _about(part):
         over = ", ".join(f"{index} over {bounds}" for index, bounds in text.over.items())
         vectors = [", ".join("*" if v is None else str(v) for v in each.vector) for each in nest.dependences]
         vectors = ", ".join(f"({vector})" for vector in dict.fromkeys(vectors)) or "none"
-        yield f"    line {text.lines[0]}: {over}; dependences {vectors}"
+        copies = f"; reads a copy of {', '.join(sorted(text.before.values()))}" if text.before else ""
+        yield f"    line {text.lines[0]}: {over}; dependences {vectors}{copies}"

@@ -54,15 +54,18 @@ def _may_be_least(rows):
         variables = {variable for row in rows for variable in row if variable != 1}
         if not variables or len(rows) > MOST_ROWS:
             return True
-        signs = {v: ([r for r in rows if r.get(v, 0) > 0], [r for r in rows if r.get(v, 0) < 0]) for v in variables}
-        chosen = min(variables, key=lambda v: len(signs[v][0]) * len(signs[v][1]))
-        above, below = signs[chosen]
-        kept = [row for row in rows if not row.get(chosen)]
-        for one in above:
-            for other in below:
-                scaled = {variable: -other[chosen] * value for variable, value in one.items()}
-                kept.append(add(scaled, other, one[chosen]))
-        rows = kept
+        signs = {v: [sum(sign * row.get(v, 0) > 0 for row in rows) for sign in (1, -1)] for v in variables}
+        rows = without(rows, min(variables, key=lambda v: signs[v][0] * signs[v][1]))
+
+
+def without(rows, variable):
+    """Rows, which are 0 or more, without a variable: what they say of the others."""
+    kept = [row for row in rows if not row.get(variable)]
+    for one in (row for row in rows if row.get(variable, 0) > 0):
+        for other in (row for row in rows if row.get(variable, 0) < 0):
+            scaled = {name: -other[variable] * value for name, value in one.items()}
+            kept.append(add(scaled, other, one[variable]))
+    return kept
 
 
 def _tightened(rows):

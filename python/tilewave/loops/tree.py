@@ -79,6 +79,27 @@ class Group:
         return {each.id for part in self.statements for each in ast.walk(part) if isinstance(each, ast.Name)}
 
 
+class Put(ast.NodeTransformer):
+    """Expressions in place of names."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def visit_Name(self, node):
+        if node.id not in self.values:
+            return node
+        new = copy.deepcopy(self.values[node.id])
+        if hasattr(new, "ctx"):
+            new.ctx = node.ctx
+        return ast.copy_location(new, node)
+
+
+def assigned(node):
+    """The name that a statement assigns, if that is all it does."""
+    plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    return node.targets[0].id if plain else None
+
+
 def extent_text(array, dimension):
     """The name of an extent in affine forms; no name of Python's."""
     return f"{array}.shape[{dimension}]"
@@ -212,9 +233,13 @@ class Tree:
         return Group(statements, path, number, list(dict.fromkeys(found)))
 
     def _access(self, node, known, stores):
-        forms = (linear(part, known) for part in subscripts_of(node))
-        forms = (None if f is None else _Form(f.terms, f.constant, f.divisor) for f in forms)
-        return Access(node.value.id, tuple(forms), stores)
+        return access_of(node, [linear(part, known) for part in subscripts_of(node)], stores)
+
+
+def access_of(node, forms, stores=None):
+    """The access of an element with these subscripts."""
+    forms = (None if f is None else _Form(f.terms, f.constant, f.divisor) for f in forms)
+    return Access(node.value.id, tuple(forms), isinstance(node.ctx, ast.Store) if stores is None else stores)
 
 
 class _Form(Affine):

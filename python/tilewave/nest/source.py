@@ -96,7 +96,8 @@ class Source:
     def with_tree(self, tree):
         """The same text with another syntax tree, whose nodes have the lines and columns of this one's."""
         other = copy.copy(self)
-        other.__dict__.pop("local_names", None)
+        for name in ("local_names", "inner_names"):
+            other.__dict__.pop(name, None)
         other.tree, other.accesses = tree, {}
         other.nodes = [node for statement in tree.body for node in ast.walk(statement)]
         return other

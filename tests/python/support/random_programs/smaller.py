@@ -13,7 +13,7 @@ SIMPLEST = {"without": "", "inject": {}, "record": {}, "reduce": {}, "until": No
             "windows": {}, "aliases": {}, "history": {}, "planning": "auto", "every": 1,
             "overlaps": {}, "again": None, "plans": {}, "proved": False, "joined": False, "bound": False,
             "whole": {"joined": False, "parts": 1, "turns": 0, "total": "", "nested": True, "guarded": False,
-                      "before": 0, "order": "loops"},
+                      "before": 0, "order": "loops", "reordered": 0},
             "lanes": 1, "door": "run", "times": 1}  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import tilewave as tw
 from random_programs.boxes import box_of
 from random_programs.model import Assign, If, lines_of
 from random_programs.plain import NUMPY
+from random_programs.reordered import reordered_lines
 from tilewave.nest.parse import parse
 
 
@@ -36,6 +37,7 @@ def draw_whole(choices):
         "heads": choices.pick("range", "range", "reversed", "product"),
         "divided": choices.chance(0.5),  # turns are divided among lanes, however short they are
         "continued": choices.chance(0.5),  # conditions on indices leave out the rest of a turn
+        "reordered": choices.pick(0, 0, choices.below(10**6)),  # other loops behind: that of which they are drawn
     }
 
 
@@ -53,6 +55,8 @@ class Whole:
             lines.append(f"    for turn in range({turns}):")
             indent = 2
         lines += self._lines([self._tree(nest) for nest in program.nests], indent)
+        if number := self.how.get("reordered"):
+            lines += ["    " * indent + line for line in reordered_lines(number, program, setting)]
         lines.append(f"    return {'total' if total else 'None'}")
         self.text = "".join(helpers) + "\n".join(lines) + "\n"
 
