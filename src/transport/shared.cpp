@@ -89,10 +89,6 @@ public:
         ++below_;
         inner_->post_native(id, call);
     }
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
-        ++below_;
-        inner_->post_native_message(id, matrix, send, peer);
-    }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
         const int l = link_to(peer);
