@@ -89,10 +89,10 @@ def chain(
 @collective("tw.chain")
 def _chain(nests: Sequence[Bound | BoundSteps], points: Any, *, context: Context | None = None) -> Collective[Chain]:
     bounds = _checked(nests, context)
-    context._chains += 1
-    made = Chain(bounds, context, context._chains, points)
+    made = Chain(bounds, context, context._chains + 1, points)
     made._points_for(0)
     yield f"bound nests {', '.join(str(bound._number) for bound in bounds)}"
+    context._chains += 1  # on all ranks or none
     made._first = yield from made._body([{} for _ in made._members])
     return made
 
