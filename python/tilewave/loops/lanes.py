@@ -229,11 +229,15 @@ def divided(run, turns, lanes):
     others = [threading.Thread(target=make, daemon=True) for _ in range(count - 1)]
     for each in others:
         each.start()
+    make()
     try:
-        make()
-    finally:
         for each in others:
             each.join()
+    except BaseException as error:  # of Ctrl-C: arrays are left alone only when pieces have ended
+        errors[turns[-1]] = error
+        for each in others:
+            each.join()
+        raise
     if errors:  # pieces are taken in order: all before it have run
         raise errors[min(errors)]
     return results[max(results)], count
