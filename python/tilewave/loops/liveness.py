@@ -33,8 +33,10 @@ def _needs(node):
     if isinstance(node, ast.If):
         then, other = needs(node.body), needs(node.orelse)
         return names_read(node.test) | then[0] | other[0], then[1] & other[1]
-    if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
-        return names_read(node.iter) | (needs(node.body)[0] - {node.target.id}) | needs(node.orelse)[0], set()
+    if isinstance(node, ast.For):
+        targets = _stored(node.target)
+        other = names_read(node.target) | needs(node.orelse)[0]
+        return names_read(node.iter) | (needs(node.body)[0] - targets) | other, set()
     if isinstance(node, ast.While):
         return names_read(node.test) | needs(node.body)[0] | needs(node.orelse)[0], set()
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):

@@ -11,6 +11,7 @@ import tilewave as tw
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20263"))
 
+
 def loops_of(text, arrays):
     """What the plain loops make of copies of the arrays."""
     nest = tw.nest_from(text)
@@ -289,3 +290,31 @@ def test_sources_at_elements_that_no_time_step_writes(ranks, in_field):
 
     for found, right in zip(results_of(ranks, 1, body)[0], (np.array(heard), *levels[:-3:-1])):
         assert np.array_equal(found, right)
+
+
+@tw.nest
+def parts_in_time(A, t, i, j):
+    A[t + 1, 2 * i, j] = A[t, 2 * i, j] + A[t, 2 * i + 1, j]
+
+
+@tw.nest
+def nowhere(A, B, t, i, j):
+    A[t + 1, 3 * i, 2 * j + 1] = A[t + 1, 3 * i - 1, 2 * j - 2]
+    B[t + 1, i, j] = B[t, i + 2, j - 1]
+
+
+def test_parts_in_time_of_memory_that_goes_down():
+    for one in (parts_in_time, (parts_in_time,)):
+        values = np.arange(90).reshape(6, 15)
+        given, expected = values[::-1, ::-1].copy()[::-1, ::-1], values.copy()
+        for _ in range(2):
+            tw.run(one, A=given, steps=5)
+            for _ in range(5):
+                expected[::2] += expected[1::2]
+        np.testing.assert_array_equal(given, expected)
+
+
+def test_parts_of_arrays_that_skew_loops_without_points():
+    A, B = np.arange(4).reshape(1, 4), np.arange(6).reshape(2, 3)
+    tw.run(nowhere, A=A, B=B, steps=1)
+    np.testing.assert_array_equal(A, np.arange(4).reshape(1, 4))

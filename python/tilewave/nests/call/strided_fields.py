@@ -1,5 +1,7 @@
 """Arrays with subscripts c*i + d: ranks own points of one grid, and the elements of finer ones that lie with these."""
 
+import numpy as np
+
 from tilewave.field.field import Field
 
 
@@ -7,8 +9,8 @@ def why_in_loop_order(spread, arrays, core):
     """Why a nest with parts of fields runs in loop order; empty where it need not."""
     if not core.skews_parts_of_fields():
         return ""
-    name = next(view.array for view in spread if view.scaled and isinstance(arrays[view.array], Field))
-    return f"dependences that skew the loops, and field {name!r} with subscripts that multiply loop indices"
+    scaled = sorted((isinstance(arrays[view.array], np.ndarray), view.array) for view in spread if view.scaled)
+    return f"dependences that skew the loops, and array {scaled[0][1]!r} with subscripts that multiply loop indices"
 
 
 def present_halos(nest, arguments):

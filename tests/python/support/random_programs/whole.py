@@ -10,6 +10,7 @@ import numpy as np
 
 import tilewave as tw
 from random_programs.boxes import box_of
+from random_programs.memory import LETTERS
 from random_programs.model import Assign, If, lines_of
 from random_programs.plain import NUMPY
 from random_programs.reordered import reordered_lines
@@ -19,6 +20,7 @@ from tilewave.nest.parse import parse
 def can_be_whole(program, setting):
     """Return whether a program is loops in space alone."""
     plain = not program.timed and not setting.loops_periodic and not any(setting.reduce.values())
+    plain = plain and not {*setting.layouts.values()} & {*sum(LETTERS.values(), ())}  # in Python these are no numbers
     return plain and not any("tw." in nest.text() for nest in program.nests)
 
 
