@@ -178,7 +178,7 @@ private:
     }
 
     std::vector<Alternative> listed() {
-        if (call_->plan) return {planned_alternative(call_->problem, context_.size(), call_->request, *call_->plan)};
+        if (call_->plan) return {planned_alternative(call_->problem, context_.size(), call_->request, *call_->plan, machine_)};
         PlanRequest request = call_->request;
         request.threads = std::min(request.threads, call_->lanes_here.value_or(request.threads));
         const bool fixed = request.row || request.storage == StorageKind::plain;

@@ -133,9 +133,17 @@ SweepProblem cut_by(const SweepProblem& even, const Weights& weights, const Inde
 
 }  // namespace
 
-Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan) {
-    if (plan.generator == GeneratorKind::gather && problem.gathers >= 0) return {problem.gathered(), request, plan};
-    return {cut_by(problem, plan.weights, plan.skew, ranks), request, plan, ranks > 1 && !shared(problem)};
+Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan,
+                                const Machine& machine) {
+    const bool gather = plan.generator == GeneratorKind::gather;
+    // Other time steps of the same nest have points, and are gathered.
+    if (gather && problem.space.empty()) return alternatives(problem, ranks, request, machine, false).front();
+    Alternative found = gather && problem.gathers >= 0
+                            ? Alternative{problem.gathered(), request, plan}
+                            : Alternative{cut_by(problem, plan.weights, plan.skew, ranks), request, plan,
+                                          ranks > 1 && !shared(problem)};
+    plan.validate(found.problem, found.on_one_rank ? 1 : ranks);
+    return found;
 }
 
 std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,

@@ -108,9 +108,11 @@ Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_d
 /// @pre as make_plan, for at least one of them (ConfigError)
 std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
                                       const Machine& machine, bool rows_across);
-/// The one of a plan that is given whole. Pure.
+/// The one of a plan that is given whole. Where nothing is computed a plan of gathered steps counts for nothing. Pure.
 /// @pre plan.skew is empty or two loop indices, and leaves a loop to cut over several ranks (ConfigError)
-Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan);
+/// @pre plan.validate(problem, ranks), of the problem as the plan has it (ConfigError)
+Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan,
+                                const Machine& machine);
 
 /// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan
 /// that was simulated is predicted to take less than 0.98 of the first one, but for those that must be 10 % better:

@@ -234,3 +234,24 @@ def test_errors_name_the_point():
             tw.run(strict, V=V, T=np.ones((8, 8)), plan={"grid": (1, 3)}, context=context)
 
     results_of(3, 1, body)
+
+
+@pytest.mark.parametrize("planning", ["auto", "thorough"])
+def test_a_plan_serves_time_steps_without_points(planning):
+    """Bounds that depend on time leave nothing to compute in the last step, which is no gathered one then."""
+    noted = tw.nest_from(
+        "def noted(V, R, T, t, b, s):\n"
+        "    V[t+1, b, s] = max(V[t, b, q] + T[q, s] for q in range(len(T)))\n"
+        "    R[(t+1) // 2, b, s] = sum(V[t, b, q] for q in range(len(T)))\n"
+    )
+    first, T = np.random.default_rng(7).random((2, 5)), np.eye(5)
+    V, R, now, rows = first.copy(), np.zeros((4, 2, 5)), first.copy(), np.zeros((4, 2, 5))
+    given = {"V": V, "R": R, "T": T, "steps": 7, "over": {"b": ("t // 6", 1)}, "planning": planning}
+    plan = tw.plan(noted, **given, plan={"threads": 2, "generator": "gather"})
+    tw.run(noted, **{**given, "plan": plan})
+    for t in range(7):
+        before, now = now, now.copy()
+        for b in range(t // 6, 1):
+            now[b] = (before[b][:, None] + T).max(axis=0)
+            rows[(t + 1) // 2, b] = sum(before[b][q] for q in range(5))
+    assert np.array_equal(V, now) and np.array_equal(R, rows)
