@@ -3,6 +3,7 @@
 import ast
 import copy
 
+from tilewave.loops.constants import Constants
 from tilewave.loops.ranges import Ranges
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.language import without_members
@@ -14,8 +15,8 @@ def plain_loop(node, scope, local_names, live):
     """A loop in the form that regions take.
 
     It has ``A[i, j]`` for ``A[i][j]`` and for ``row[j]`` after ``row = A[i]``, elements for ``x, y = A[i]``, extents
-    for ``len(A[0])`` and ``A.size``, ``else`` for ``continue``, comparisons for ``x in (1, 2)``, and ranges in place of
-    what else loops go over (`Ranges`); `live` are the names that are needed behind it.
+    for ``len(A[0])`` and ``A.size``, ``else`` for ``continue``, comparisons for ``x in (1, 2)``, ranges in place of
+    what else loops go over (`Ranges`), and no loops over `Constants`; `live` are the names that are needed behind it.
 
     Returns
     -------
@@ -27,6 +28,7 @@ def plain_loop(node, scope, local_names, live):
     node = ranges.visit(without_members(copy.deepcopy(node)))
     rows, unpacked = _Rows(node, live), _Unpacked()
     node = _Continued().visit(unpacked.visit(_Joined().visit(rows.visit(node))))
+    node = Constants(node, live).visit(node)
     over = {row.value.id: (None, None) for row in rows.rows.values()} | ranges.over
     # Of one array in several ways: what holds for all of them.
     for name, what in unpacked.over.items():

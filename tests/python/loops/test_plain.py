@@ -76,7 +76,20 @@ def numbers(A, x):
     return best
 
 
-@pytest.mark.parametrize("function", [rows, elements, pairs, downwards, continued, extents, numbers])
+def constants(A, x):
+    """Neighbours one by one, and a name that is needed behind them."""
+    for i in range(A.shape[0]):
+        for j in range(1, A.shape[1] - 1):
+            for di, dj in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+                if i + di < 0 or i + di >= A.shape[0]:
+                    continue
+                x[j] += A[i + di, j + dj]
+            for weight in [2, -0.5]:
+                A[i, j] *= weight
+            x[j] -= weight
+
+
+@pytest.mark.parametrize("function", [rows, elements, pairs, downwards, continued, extents, numbers, constants])
 def test_forms_of_loops(function, least_points):  # noqa: F811
     found = same(function, some(3, 5), np.arange(5.0) % 3)
     assert "line" in found.explain().split("\n")[1]

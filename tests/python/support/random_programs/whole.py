@@ -36,6 +36,7 @@ def draw_whole(choices):
         "before": choices.pick(0, 0, 0, 0, 1, 2),  # ranges begin so much earlier: at elements from the end, or outside
         "order": choices.pick("exact", "loops"),
         "added": choices.chance(0.5),  # sums of the body are loops that add
+        "constants": choices.chance(0.3),  # offsets come from loops over constants
         "heads": choices.pick("range", "range", "reversed", "product"),
         "divided": choices.chance(0.5),  # turns are divided among lanes, however short they are
         "continued": choices.chance(0.5),  # conditions on indices leave out the rest of a turn
@@ -99,6 +100,8 @@ class Whole:
         parts = [[*lines_of(body[k : k + size], 0)] for k in range(0, len(body), size)]
         if self.how.get("added"):
             parts = [[new for line in part for new in _added(line)] for part in parts]
+        if self.how.get("constants"):
+            parts = [[new for line in part for new in _over_constants(line)] for part in parts]
         if self.how["total"] and (values := _values(body)):
             text = {"max": f"total = max(total, {values[-1]})", "sum": f"total += {values[-1]}"}[self.how["total"]]
             parts[-1].append(text)
@@ -178,6 +181,20 @@ def _added(line):
             rest = ast.unparse(tree).replace("abs(added)", "added")
             loop = f"for {ast.unparse(turns.target)} in {ast.unparse(turns.iter)}:"
             return ["added = 0", loop, f"    {tests}added += {term}", rest]
+    return [line]
+
+
+def _over_constants(line):
+    """A line twice, with an offset that a loop over constants gives."""
+    if line.startswith(" ") or line.endswith(":"):
+        return [line]
+    tree = parse(line)
+    elements = (each for each in ast.walk(tree) if isinstance(each, ast.Subscript))
+    for node in (each for element in elements for each in ast.walk(element)):
+        offset = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) else None
+        if isinstance(offset, ast.Constant) and isinstance(offset.value, int):
+            node.right = ast.Name("offset")
+            return [f"for offset in ({offset.value}, {offset.value}):", "    " + ast.unparse(tree)]
     return [line]
 
 
