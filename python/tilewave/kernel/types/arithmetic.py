@@ -86,6 +86,8 @@ def _python_binary(e, symbol, left, right):
     if COMPLEX in (left.type, right.type):
         complex_numbers.check_python(symbol)
         operands = [promote(e, each, COMPLEX.dtype) for each in (left, right)]
+        if symbol == "/":
+            return Typed(COMPLEX, complex_numbers.python_quotient(e, COMPLEX.dtype, *operands))
         return Typed(COMPLEX, complex_numbers.binary(e, symbol, COMPLEX.dtype, *operands))
     if symbol == "**":
         if left.type.is_float or right.type.is_float or (right.const or 0) < 0:

@@ -48,27 +48,47 @@ def binary(e, symbol, dtype, left, right):
 
 
 def _quotient(e, dtype, left, right):
-    """Smith's algorithm, as NumPy has it: by the larger part of the divisor, with a reciprocal."""
+    """Smith's algorithm, as NumPy has it, with a reciprocal."""
     build, flags, part = e.builder, e.flags, part_dtype(dtype)
-    sizes = [e.intrinsic("fabs", each) for each in right]
-    first = build.fcmp_ordered(">=", *sizes)
+    *terms, divisor = _terms(e, left, right)
+    scale = build.fdiv(constant(part, 1), divisor, flags=flags)
+    # By zero: each part divided by zero.
+    zero, size = _is_zero(e, part, right), e.intrinsic("fabs", right[0])
+    found = [
+        build.select(zero, build.fdiv(each, size, flags=flags), build.fmul(term, scale, flags=flags))
+        for each, term in zip(left, terms, strict=True)
+    ]
+    return joined(e, dtype, *found)
+
+
+def python_quotient(e, dtype, left, right):
+    """``left / right`` of two LLVM complex numbers, as Python has it: Smith's algorithm, with divisions."""
+    (a, b), (c, d) = parts(e, left), parts(e, right)
+    e.fail_if(_is_zero(e, part_dtype(dtype), (c, d)), "ZeroDivisionError", "complex division by zero")
+    *terms, divisor = _terms(e, (a, b), (c, d))
+    unknown, nan = e.builder.fcmp_unordered("uno", c, d), constant(part_dtype(dtype), float("nan"))
+    found = (e.builder.fdiv(each, divisor, flags=e.flags) for each in terms)
+    return joined(e, dtype, *(e.builder.select(unknown, nan, each) for each in found))
+
+
+def _terms(e, left, right):
+    """What is divided for the real and the imaginary part, and by what: by the larger part of the divisor."""
+    build, flags = e.builder, e.flags
+    first = build.fcmp_ordered(">=", *(e.intrinsic("fabs", each) for each in right))
     large, small = (build.select(first, right[k], right[1 - k]) for k in (0, 1))
     ratio = build.fdiv(small, large, flags=flags)
-    scale = build.fdiv(
-        constant(part, 1), build.fadd(large, build.fmul(small, ratio, flags=flags), flags=flags), flags=flags
-    )
-    # (a + b r) s and (b - a r) s, or (a r + b) s and (b r - a) s.
+    divisor = build.fadd(large, build.fmul(small, ratio, flags=flags), flags=flags)
+    # a + b r and b - a r, or a r + b and b r - a.
     near, far = (build.select(first, left[k], left[1 - k]) for k in (0, 1))
-    real = build.fmul(build.fadd(near, build.fmul(far, ratio, flags=flags), flags=flags), scale, flags=flags)
     scaled = [build.fmul(each, ratio, flags=flags) for each in left]
     difference = build.select(
         first, build.fsub(left[1], scaled[0], flags=flags), build.fsub(scaled[1], left[0], flags=flags)
     )
-    imaginary = build.fmul(difference, scale, flags=flags)
-    # By zero: each part divided by zero.
-    zero = build.and_(*(build.fcmp_ordered("==", size, constant(part, 0)) for size in sizes))
-    by_zero = [build.fdiv(each, sizes[0], flags=flags) for each in left]
-    return joined(e, dtype, build.select(zero, by_zero[0], real), build.select(zero, by_zero[1], imaginary))
+    return build.fadd(near, build.fmul(far, ratio, flags=flags), flags=flags), difference, divisor
+
+
+def _is_zero(e, part, value):
+    return e.builder.and_(*(e.builder.fcmp_ordered("==", each, constant(part, 0)) for each in value))
 
 
 def equal(e, symbol, left, right):
@@ -127,5 +147,5 @@ def test(e, name, value, of_part):
 
 def check_python(symbol):
     """Refuse what CPython computes otherwise than NumPy does, or than other versions of it."""
-    if symbol not in ("+", "-", "*") or sys.version_info >= (3, 14):
+    if symbol not in ("+", "-", "*", "/") or sys.version_info >= (3, 14):
         raise Unsupported(f"{symbol} of two Python numbers, one of them complex (np.complex128(z) is NumPy's)")

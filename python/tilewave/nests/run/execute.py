@@ -116,5 +116,6 @@ def stored(window, context):
 
 def explain(nest, rank, kernel, site, place):
     name, message, line = kernel.sites[site - 1]
-    where = ", ".join(f"{i}={p}" for i, p in place.items())
+    # Without loops of one turn, which whole functions add.
+    where = ", ".join(f"{i}={p}" for i, p in place.items() if not i.startswith("tw_"))
     return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {rank}, line {line}"
