@@ -3,6 +3,8 @@
 import ast
 import copy
 
+from tilewave.loops.endings import without_ends
+
 MOST_STATEMENTS = 1000
 
 
@@ -13,23 +15,28 @@ class Constants(ast.NodeTransformer):
 
     def __init__(self, loop, live):
         self.loop = loop
-        self.read = [*_names(loop, ast.Load), *live]
+        self.needed = _read_behind(loop) | {*live}
 
     def visit_For(self, node):
-        """Write out a loop; one that is left by ``break``, or changes its variable, stays."""
+        """Write out a loop; one that changes its variable stays."""
         node = self.generic_visit(node)
-        if node is self.loop or node.orelse or _left(node.body):
+        if node is self.loop or node.orelse:
             return node
         turns = _turns(node)
-        names = set(_names(node.target, ast.Store))
         size = sum(isinstance(each, ast.stmt) for part in node.body for each in ast.walk(part))
-        if not turns or len(turns) * size > MOST_STATEMENTS or any(names & {*_names(n, ast.Store)} for n in node.body):
+        stored = set().union(*(_names(each, ast.Store) for each in node.body))
+        if not turns or len(turns) * size > MOST_STATEMENTS or stored & turns[0].keys():
             return node
         written = []
-        for values in turns:
-            written += [_Put(values).visit(copy.deepcopy(each)) for each in node.body]
-        for name, value in turns[-1].items():  # what it is behind the loop
-            if self.read.count(name) > sum(_names(each, ast.Load).count(name) for each in node.body):
+        for values in reversed(turns):
+            turn = [_Put(values).visit(copy.deepcopy(each)) for each in node.body]
+            written = without_ends(turn, ast.Break, written)
+        if any(map(_leaves, written)):
+            return node
+        for name, value in turns[-1].items():
+            if name in self.needed:
+                if any(map(_leaves, node.body)):  # behind the loop it is that of the turn that ended it
+                    return node
                 assigned = ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(value))
                 written.append(ast.fix_missing_locations(ast.copy_location(assigned, node)))
         return written
@@ -57,19 +64,23 @@ def _is_number(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex)
 
 
-def _left(statements):
-    """Whether a turn of the loop around these statements may end before them."""
-    for each in statements:
-        if isinstance(each, ast.Break | ast.Continue):
-            return True
-        inside = isinstance(each, ast.If | ast.With | ast.Try)
-        if inside and _left([part for part in ast.iter_child_nodes(each) if isinstance(part, ast.stmt)]):
-            return True
-    return False
+def _leaves(statement):
+    """Whether a statement ends a loop around it."""
+    if isinstance(statement, ast.For | ast.While):
+        return False
+    return isinstance(statement, ast.Break | ast.Continue) or any(map(_leaves, ast.iter_child_nodes(statement)))
 
 
 def _names(node, context):
-    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)]
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)}
+
+
+def _read_behind(node):
+    """The names that are read outside the loops that set them."""
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Load) else set()
+    found = set().union(*map(_read_behind, ast.iter_child_nodes(node)))
+    return found - _names(node.target, ast.Store) if isinstance(node, ast.For) else found
 
 
 class _Put(ast.NodeTransformer):

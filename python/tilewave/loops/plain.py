@@ -4,6 +4,7 @@ import ast
 import copy
 
 from tilewave.loops.constants import Constants
+from tilewave.loops.endings import Continued
 from tilewave.loops.ranges import Ranges
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.language import without_members
@@ -27,7 +28,7 @@ def plain_loop(node, scope, local_names, live):
     ranges = Ranges(scope, local_names, live)
     node = ranges.visit(without_members(copy.deepcopy(node)))
     rows, unpacked = _Rows(node, live), _Unpacked()
-    node = _Continued().visit(unpacked.visit(_Joined().visit(rows.visit(node))))
+    node = Continued().visit(unpacked.visit(_Joined().visit(rows.visit(node))))
     node = Constants(node, live).visit(node)
     over = {row.value.id: (None, None) for row in rows.rows.values()} | ranges.over
     # Of one array in several ways: what holds for all of them.
@@ -134,41 +135,6 @@ class _Extents(ast.NodeTransformer):
         self.local_names.add(name)
         self.found[name] = ast.unparse(node)
         return ast.copy_location(ast.Name(name, ast.Load()), node)
-
-
-class _Continued(ast.NodeTransformer):
-    def visit_For(self, node):
-        """Put what follows ``continue`` under a condition."""
-        node.body = self._rest(node.body)
-        return node
-
-    visit_While = visit_For
-
-    def _rest(self, statements):
-        """Statements that end a turn of a loop."""
-        found = []
-        for k, node in enumerate(statements):
-            if isinstance(node, ast.Continue):
-                break
-            if isinstance(node, ast.If) and any(_continues(part) for part in (node.body, node.orelse)):
-                rest = statements[k + 1 :]
-                parts = [part if _continues(part) else [*part, *rest] for part in (node.body, node.orelse)]
-                return [*found, *_condition(node, *map(self._rest, parts))]
-            found.append(self.visit(node))
-        return found or [ast.copy_location(ast.Pass(), statements[0])]
-
-
-def _continues(statements):
-    return bool(statements) and isinstance(statements[-1], ast.Continue)
-
-
-def _condition(node, body, orelse):
-    """An ``if`` that has statements; what does nothing goes."""
-    body, orelse = ([each for each in part if not isinstance(each, ast.Pass)] for part in (body, orelse))
-    new = ast.If(node.test, body, orelse)
-    if not body:
-        new = ast.If(ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test), orelse or [ast.Pass()], [])
-    return [ast.fix_missing_locations(ast.copy_location(new, node))]
 
 
 class _Unpacked(ast.NodeTransformer):

@@ -87,6 +87,13 @@ def constants(A, x):
             for weight in [2, -0.5]:
                 A[i, j] *= weight
             x[j] -= weight
+            for dj in (1, -1):
+                if A[i, j + dj] < A[i, j]:
+                    x[j] += 0.25
+                    break
+                else:
+                    x[j] *= 1.5
+                A[i, j] += 0.125
 
 
 @pytest.mark.parametrize("function", [rows, elements, pairs, downwards, continued, extents, numbers, constants])
