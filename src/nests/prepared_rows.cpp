@@ -100,7 +100,7 @@ std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<
         const NestArray& n = problem_.arrays[p.array];
         Binding memory = array.whole;
         Index first = Index::filled(n.axes.n, 0);
-        if (array.field || copied(p.array, array)) {
+        if (lies_as_planned(p.array, array)) {
             memory.stride_bytes = memory_order(problem_, plan_, p.array, context_.rank()).stride;
             for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
         }

@@ -127,6 +127,10 @@ bool PreparedSweep::copied(int a, const RunArray& array) const {
            (plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1);
 }
 
+bool PreparedSweep::lies_as_planned(int a, const RunArray& array) const {
+    return array.field || problem_.arrays[a].scale.n || copied(a, array);
+}
+
 double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("conversion_s: " + std::to_string(arrays.size()) + " arrays given, the nest has " +

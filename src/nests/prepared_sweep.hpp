@@ -132,6 +132,8 @@ private:
     std::vector<RateSample> sample_tasks(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) const;
 
     bool copied(int a, const RunArray& array) const;
+    /// Whether its elements lie as the plan wants them: a field, a part of one or of memory that stands for it, a copy.
+    bool lies_as_planned(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
     Binding in_field(int a, FieldStorage& field) const;
     Binding to_loops(int a, const Binding& memory, const Index& first, bool mirrored) const;

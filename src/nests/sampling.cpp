@@ -41,7 +41,7 @@ SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) cons
         const Box storage = held(problem_, plan_, a, context_.rank());
         Binding memory = given.whole;
         std::int64_t time_buffer_bytes = 0;
-        if (given.field || copied(a, given)) {
+        if (lies_as_planned(a, given)) {
             const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
             time_buffer_bytes = order.items * n.item_bytes;
             s.memory.push_back(aligned_memory(time_buffer_bytes * std::max(n.time_buffers, 1)));

@@ -304,11 +304,15 @@ def nowhere(A, B, t, i, j):
 
 
 def test_parts_in_time_of_memory_that_goes_down():
-    for one in (parts_in_time, (parts_in_time,)):
+    for run in (
+        tw.run,
+        lambda nest, **given: tw.run((nest,), **given),
+        lambda nest, **given: tw.bind(nest, **given).run(),
+    ):
         values = np.arange(90).reshape(6, 15)
         given, expected = values[::-1, ::-1].copy()[::-1, ::-1], values.copy()
         for _ in range(2):
-            tw.run(one, A=given, steps=5)
+            run(parts_in_time, A=given, steps=5)
             for _ in range(5):
                 expected[::2] += expected[1::2]
         np.testing.assert_array_equal(given, expected)

@@ -87,9 +87,7 @@ def operands_of(nest, arrays, initial):
         if isinstance(value, Field):
             operands.append(_core.RunArray(value._storage))
             continue
-        # Parts that time steps write are copied from memory that goes upwards.
-        downwards = view.scaled and name in nest.written and min(value.strides, default=0) < 0
-        if copied(value) or downwards:
+        if copied(value):
             copy = aligned[name] = np.array(value, order="C")
             if name in nest.written:
                 copies.append((value, copy))
