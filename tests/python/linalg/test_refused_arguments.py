@@ -99,7 +99,7 @@ CASES = {
         ({"a": np.ones((3, 3))}, "of an array"),  # other values: the texts of both ranks are shown
         ({"a": np.eye(3).astype("f2")}, "a: given an array of float16; allowed: float32, float64"),
         ({"a": np.zeros(3)}, "a: given an array of shape (3,); allowed: two dimensions"),
-        ({"a": [[1.0]]}, "a: given list; allowed: a tilewave.linalg.Matrix, or a NumPy array that is the same on"),
+        ({"a": "abc"}, "a: given str; allowed: a tilewave.linalg.Matrix, or a NumPy array that is the same on"),
         ({"b": np.eye(3) * 1j}, "b: given an array of complex128; allowed: what float64 can hold"),
         ({"b": np.zeros((1, 1, 3))}, "b: given an array of shape (1, 1, 3); allowed: one or two dimensions"),
         ({"b": np.eye(4)}, "allowed: 3 rows, the same dtype"),
