@@ -22,11 +22,6 @@ PATIENCE_S = 5.0  # how long ranks may take to end themselves after Ctrl-C
 _C_LIBRARY = ctypes.CDLL(None)  # loaded here: a child that a process of many threads has forked must take no lock
 
 
-class _Signalled(BaseException):
-    def __init__(self, signum):
-        self.signum = signum
-
-
 def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATIENCE_S, **popen):
     """Run a command to its end; no process of it survives a failure, a signal or `watch`.
 
@@ -41,7 +36,7 @@ def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATI
     if "stdin" not in popen and _in_background():
         popen["stdin"] = subprocess.DEVNULL
     try:
-        with _signals_raise():
+        with _signals() as given:
             process = subprocess.Popen(
                 command,
                 env=env,
@@ -49,15 +44,14 @@ def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATI
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - a system call, which takes no lock
                 **popen,
             )
-            while process.returncode is None:
-                (pause or wait_a_little)(process) if watch else process.wait()
+            while process.returncode is None and not given:
+                (pause or wait_a_little)(process)
                 if watch and watch() and process.returncode is None:
                     ended_by = signal.SIGKILL
                     break
-    except _Signalled as signalled:
-        ended_by = signalled.signum
-        if process is not None:
-            _stop(process, ended_by, patience_s())
+            if given and process.returncode is None:
+                ended_by = given[0]
+                _stop(process, given, patience_s())
     finally:
         if process is None or ended_by or process.returncode != 0:
             kill(tag)
@@ -92,31 +86,34 @@ def wait_a_little(process):
         process.wait(0.05)
 
 
-def _stop(process, signum, patience_s):
+def _stop(process, given, patience_s):
     """Ask, then insist; a second Ctrl-C skips the asking."""
-    with contextlib.suppress(_Signalled), _signals_raise():
-        for ask, seconds in ((signum, patience_s), (signal.SIGTERM, min(patience_s, 1.0))):
-            process.send_signal(ask)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(seconds)
+    asked = len(given)
+    for ask, seconds in ((given[0], patience_s), (signal.SIGTERM, min(patience_s, 1.0))):
+        process.send_signal(ask)
+        end = time.monotonic() + seconds
+        while len(given) == asked and time.monotonic() < end:
+            wait_a_little(process)
+            if process.returncode is not None:
                 return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
-def _signals_raise():
-    """SIGINT, SIGTERM and SIGHUP raise `_Signalled` inside (in the main thread)."""
+def _signals():
+    """A list of the SIGINT, SIGTERM and SIGHUP that come inside (in the main thread), to be looked at.
 
-    def handler(signum, _frame):
-        raise _Signalled(signum)
-
+    None raises: in the midst of waiting for a process, that would leave a lock of `subprocess` taken for ever.
+    """
+    given = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield given
         return
-    before = {s: signal.signal(s, handler) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handled = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = {s: signal.signal(s, lambda signum, _frame: given.append(signum)) for s in handled}
     try:
-        yield
+        yield given
     finally:
         for signum, old in before.items():
             signal.signal(signum, old)
