@@ -8,6 +8,7 @@ import pytest
 import tilewave as tw
 from tilewave.errors import ConfigError
 
+
 def test_reductions_of_bools():
     m = np.random.default_rng(3).random((40, 50)) < 0.5
     u = tw.field(m)
@@ -16,7 +17,7 @@ def test_reductions_of_bools():
 
     @tw.nest
     def both(v, u, i, j):
-        v[i, j] = u[i, j] and u[i-1, j]
+        v[i, j] = u[i, j] and u[i - 1, j]
 
     v = tw.field(m.shape, bool)
     report = tw.run(both, v=v, u=u, reduce={"any": tw.max("v"), "all": tw.min("v"), "count": tw.sum("v")})
@@ -27,7 +28,7 @@ def test_reductions_of_bools():
 
 @tw.nest
 def matches(H, a, b, i, j):
-    H[i, j] = max(H[i-1, j], H[i, j-1], H[i-1, j-1] + (a[i] == b[j]))
+    H[i, j] = max(H[i - 1, j], H[i, j - 1], H[i - 1, j - 1] + (a[i] == b[j]))
 
 
 def test_letters_are_read_as_their_numbers():
@@ -51,8 +52,29 @@ def test_letters_are_read_as_their_numbers():
 
 
 @tw.nest
+def counted(u, a, t, i):
+    u[t + 1, i] = u[t, i] + a[i]
+
+
+@tw.nest
+def doubled(v, u, a, t, i):
+    v[t + 1, i] = 2 * u[t + 1, i] + a[i]
+
+
+@pytest.mark.parametrize("a", ["abc", b"abc", np.array([97, 98, 99], ">i4"), [97, 98, 99]])
+def test_several_nests_read_letters_and_lists_too(a):
+    u, v = np.zeros(3), np.zeros(3)
+    for run in (
+        lambda **given: tw.run((counted, doubled), **given),
+        lambda **given: tw.bind((counted, doubled), **given).run(),
+    ):
+        run(u=u, v=v, a=a, steps=2)
+    assert np.array_equal(u, 4 * np.array([97, 98, 99])) and np.array_equal(v, 9 * np.array([97, 98, 99]))
+
+
+@tw.nest
 def adds(v, u, m, i):
-    v[i] = v[i-1] + (u[i] if m[i] else 1)
+    v[i] = v[i - 1] + (u[i] if m[i] else 1)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u4", "u8", "c16"])

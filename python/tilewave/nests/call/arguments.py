@@ -43,17 +43,20 @@ def lacks_array(nest, name):
     )
 
 
-def as_numbers(nest, arguments, copies=False):
+def as_numbers(nests, arguments, copies=False):
     """The arguments with NumPy arrays in place of those of other libraries, and integers in place of bytes and letters
-    that a nest only reads: views of the same memory.
+    that a nest, or all of some nests, only read: views of the same memory.
     With `copies`, also those of arrays in another byte order than the processor's.
     """
-    if not isinstance(nest, Nest):
+    nests = nests if isinstance(nests, tuple | list) else (nests,)
+    if not all(isinstance(nest, Nest) for nest in nests):
         return arguments
     made = dict(arguments)
-    for name in {*nest.arrays} & made.keys():
-        made[name] = array_of(f"array {name!r}", made[name], name in nest.written or name in nest.written_tables)
-    for name in (set(nest.arrays) - set(nest.written)) & made.keys():
+    arrays = {name for nest in nests for name in nest.arrays}
+    written = {name for nest in nests for name in (*nest.written, *nest.written_tables)}
+    for name in arrays & made.keys():
+        made[name] = array_of(f"array {name!r}", made[name], name in written)
+    for name in (arrays - written) & made.keys():
         value = made[name]
         if isinstance(value, str):
             value = value.encode("utf-32-le" if sys.byteorder == "little" else "utf-32-be")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from tilewave import _core
@@ -10,6 +11,7 @@ from tilewave.context.collective import plain
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.nests.call import known_calls
+from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.call.step_members import histories_of, parts_of, reductions_of
 from tilewave.nests.chain import in_blocks
@@ -72,6 +74,7 @@ def time_step_of(call, together=False):
     error = ready = given = request = None
     description, context, calls = "", call.context, 0
     try:
+        call = dataclasses.replace(call, arguments=as_numbers(call.nests, call.arguments, copies=True))
         request, given = _checked(call)
         known = None if together else known_calls.find(context, key_of(call, *given, request.looks))
         if known and known.moved:

@@ -42,8 +42,7 @@ class PlainCall:
             return False
         if not isinstance(self.fastmath, bool | np.bool_) or self.fastmath:
             return False
-        if not self.several:
-            self.arguments = as_numbers(self.nests[0], self.arguments, copies=True)
+        self.arguments = as_numbers(self.nests, self.arguments, copies=True)
         names = dict.fromkeys(name for nest in self.nests for name in nest.arrays)
         self.arrays = {name: self.arguments.get(name) for name in names}
         if any(isinstance(value, Scratch) for value in self.arrays.values()):
