@@ -124,6 +124,7 @@ def infer(function, *types):
         with np.errstate(all="ignore"):
             return type_of(function(*(each.sample() for each in types)))
     except TypeError:
-        raise Unsupported(f"NumPy and Python do not define it for {shown}") from None
+        taken = "numbers that it takes, as by int(x), float(x), abs(z) or z.real"
+        raise Unsupported(f"NumPy and Python do not define it for {shown} (allowed: {taken})") from None
     except Unsupported as reason:
         raise Unsupported(f"{reason}, which NumPy gives for {shown}") from None
