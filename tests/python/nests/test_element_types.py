@@ -17,7 +17,7 @@ def test_reductions_of_bools():
 
     @tw.nest
     def both(v, u, i, j):
-        v[i, j] = u[i, j] and u[i - 1, j]
+        v[i, j] = u[i, j] and u[i-1, j]
 
     v = tw.field(m.shape, bool)
     report = tw.run(both, v=v, u=u, reduce={"any": tw.max("v"), "all": tw.min("v"), "count": tw.sum("v")})
@@ -28,7 +28,7 @@ def test_reductions_of_bools():
 
 @tw.nest
 def matches(H, a, b, i, j):
-    H[i, j] = max(H[i - 1, j], H[i, j - 1], H[i - 1, j - 1] + (a[i] == b[j]))
+    H[i, j] = max(H[i-1, j], H[i, j-1], H[i-1, j-1] + (a[i] == b[j]))
 
 
 def test_letters_are_read_as_their_numbers():
@@ -74,7 +74,7 @@ def test_several_nests_read_letters_and_lists_too(a):
 
 @tw.nest
 def adds(v, u, m, i):
-    v[i] = v[i - 1] + (u[i] if m[i] else 1)
+    v[i] = v[i-1] + (u[i] if m[i] else 1)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u4", "u8", "c16"])

@@ -29,7 +29,9 @@ class Case:
         return (Case(*pair) for pair in simpler(self.program, self.setting))
 
     def written(self):
-        return {name for nest in self.program.nests for name in nest.written()}
+        """Names of arrays that are written, or may be."""
+        own = self.setting.values.keys() - self.program.arrays.keys()
+        return {name for nest in self.program.nests for name in nest.written()} | own
 
     def outcome(self):
         return outcome(self.program, self.setting)

@@ -4,16 +4,26 @@ import numpy as np
 
 from random_programs.choices import Choices
 
+#: Of the arrays that these loops have for themselves: two matrices, and a row.
+OWN = "MNV"
+
+
+def own_arrays(c):
+    """Values of arrays that a program has not, by name."""
+    size, numbers = c.pick(5, 1, 2, 3, 4, 7, 8, 9, 16, 17, 24), np.random.default_rng(c.below(1000))
+    shapes = [tuple(size + c.below(3) * c.chance(0.2) for _ in range(dims)) for dims in (2, 2, 1)]
+    return {name: numbers.uniform(-1.5, 1.5, shape) for name, shape in zip(OWN, shapes, strict=True)}
+
 
 def reordered_lines(seed, program, setting):
-    """Lines of loops over arrays that a program writes; none where it has no matrix of float64."""
+    """Lines of loops over matrices of float64 that a program writes, and over own arrays; the first is their size."""
     c, shapes = Choices(f"reordered {seed}"), {name: np.shape(value) for name, value in setting.values.items()}
-    written = [*dict.fromkeys(name for nest in program.nests for name in nest.written())]
-    floats = [name for name in written if setting.values.get(name, np.zeros(0, "i1")).dtype == "f8"]
+    written = [*dict.fromkeys(name for nest in program.nests for name in nest.written()), *OWN]
+    floats = [name for name in written if name in shapes and setting.values[name].dtype == "f8"]
     matrices, rows = ([name for name in floats if len(shapes[name]) == rank] for rank in (2, 1))
     others = [name for name, shape in shapes.items() if len(shape) == 2 and setting.values[name].dtype.kind in "fi"]
     if not matrices:
-        return []
+        return [""]
     made = _Made(c, c.pick(*matrices), c.pick(*matrices, *others), c.pick(*rows) if rows else "")
     q = min((*shapes[made.P], *shapes[made.Q], *(shapes[made.T] if made.T else ())))
     lines = [f"size = {q}"]
@@ -27,7 +37,8 @@ class _Made:
         self.c, self.P, self.Q, self.T = choices, P, Q, T
 
     def kinds(self):
-        return "elimination triangle mirror diagonal carried split".split() + ["each"] * bool(self.T)
+        kinds = "elimination triangle mirror diagonal carried split".split() + ["each"] * bool(self.T)
+        return kinds + ["swap"] * ({self.P, self.Q} == {*OWN[:2]})
 
     def _range(self, *more):
         return self.c.pick("range(i)", "range(i + 1)", "range(i, size)", "range(i + 1, size)", "range(size)", *more)
@@ -86,6 +97,13 @@ class _Made:
         parts = [f"            {P}[k, j] += 0.1 * {c.pick(f'{Q}[i, j]', f'{Q}[i, k]', f'{P}[i, j]')}"]
         parts.append(f"            t += 0.1 * {c.pick(f'{Q}[k, j]', f'{Q}[i, k]', f'{P}[k, j]')}")
         return [*lines, *c.order(parts), f"        {P}[i, j] = 0.5 * {P}[i, j] + t"]
+
+    def swap(self):
+        c, P, Q = self.c, self.P, self.Q
+        lines = [f"for t in {c.pick('range({})', 'range(1, {})', 'range({}, 0, -1)').format(c.between(2, 7))}:"]
+        lines += ["    for i in range(1, size - 1):", "        for j in range(1, size - 1):"]
+        lines.append(f"            {Q}[i, j] = {P}[i, j] + 0.1 * ({P}[i - 1, j] - {P}[i, j + 1]){c.pick('', ' * t')}")
+        return [*lines, f"    {P}, {Q} = {Q}, {P}"]
 
     def each(self):
         c, P, Q, T = self.c, self.P, self.Q, self.T

@@ -96,7 +96,7 @@ def _listed(value):
 
 
 def _array(program, setting, name, values):
-    dtype = program.arrays[name].dtype
+    dtype = values.dtype
     if values.size > MOST_ELEMENTS:
         text = f"np.zeros({values.shape}, {dtype.str!r})"
     else:

@@ -7,6 +7,7 @@ from random_programs.memory import LETTERS
 from random_programs.model import Affine, Assign, If, Weak
 from random_programs.boxes import box_of
 from random_programs.points import draw_points
+from random_programs.reordered import OWN, own_arrays
 from random_programs.setting import Loops, Setting
 from random_programs.sizes import Sizes
 from random_programs.whole import can_be_whole, draw_whole
@@ -187,6 +188,10 @@ class _Drawn:
             s.door = "several" if program.door == "several" else c.often(chain=3, turns=1)
         if can_be_whole(program, s) and c.chance(0.2):
             s.door, s.whole = "loops", draw_whole(c)
+            if s.whole["reordered"]:
+                s.values |= own_arrays(c)
+                s.layouts |= {name: c.pick("C", "F") for name in c.some(OWN) if s.ranks == 1}
+                s.kinds.add("reordered")
         s.times = c.pick(1, 2, 3) if s.door == "chain" else 2 if c.chance(0.25) else 1
         s.planning = "quick" if c.chance(0.3) else "auto"
         numbers = [n for nest in program.nests for n, (f, _) in s.reduce.get(nest.name, {}).items() if "arg" not in f]

@@ -13,7 +13,7 @@ SIMPLEST = {"without": "", "inject": {}, "record": {}, "reduce": {}, "until": No
             "windows": {}, "aliases": {}, "history": {}, "planning": "auto", "every": 1,
             "overlaps": {}, "again": None, "plans": {}, "proved": False, "joined": False, "bound": False,
             "whole": {"joined": False, "parts": 1, "turns": 0, "total": "", "nested": True, "guarded": False,
-                      "before": 0, "order": "loops", "reordered": 0},
+                      "before": 0, "order": "loops", "reordered": 0, "alone": False},
             "lanes": 1, "door": "run", "times": 1}  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def _used(program, setting):
     """Without the arrays that no nest uses any more."""
     names = {name for nest in program.nests for name in nest.arrays()}
     arrays = {name: array for name, array in program.arrays.items() if name in names}
+    names |= setting.values.keys() - program.arrays.keys()
     changed = copy.copy(setting)
     for field in ("shapes", "values", "history", "layouts", "windows", "moved", "halos", "inject", "record"):
         setattr(changed, field, {k: v for k, v in getattr(setting, field).items() if k in names})

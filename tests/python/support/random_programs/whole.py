@@ -40,7 +40,8 @@ def draw_whole(choices):
         "heads": choices.pick("range", "range", "reversed", "product"),
         "divided": choices.chance(0.5),  # turns are divided among lanes, however short they are
         "continued": choices.chance(0.5),  # conditions on indices leave out the rest of a turn
-        "reordered": choices.pick(0, 0, choices.below(10**6)),  # other loops behind: that of which they are drawn
+        "reordered": choices.pick(0, choices.below(10**6)),  # other loops behind: that of which they are drawn
+        "alone": choices.chance(0.5),  # these without the others
     }
 
 
@@ -49,17 +50,20 @@ class Whole:
 
     def __init__(self, program, setting):
         self.program, self.setting, self.how = program, setting, setting.whole
-        self.names = [*program.arrays, *setting.scalars]
+        self.names = [*setting.values, *setting.scalars]
         helpers = dict.fromkeys(nest.helpers() for nest in program.nests)
         total = self.how["total"]
         lines = [f"def whole({', '.join(self.names)}):"] + ["    total = 0"] * bool(total)
+        number = self.how.get("reordered")
+        size, *others = reordered_lines(number, program, setting) if number else [""]
+        lines += [f"    {size}"] * bool(size)
         turns, indent = self.how["turns"], 1
         if turns:
             lines.append(f"    for turn in range({turns}):")
             indent = 2
-        lines += self._lines([self._tree(nest) for nest in program.nests], indent)
-        if number := self.how.get("reordered"):
-            lines += ["    " * indent + line for line in reordered_lines(number, program, setting)]
+        if not (others and self.how["alone"]):
+            lines += self._lines([self._tree(nest) for nest in program.nests], indent)
+        lines += ["    " * indent + line for line in others]
         lines.append(f"    return {'total' if total else 'None'}")
         self.text = "".join(helpers) + "\n".join(lines) + "\n"
 
