@@ -87,6 +87,7 @@ class _Made:
         ends = c.order([f"{name} = {value}" for name, value in zip("ab", values, strict=True)])
         lines = [f"for i in {self._outer()}:", "    a = b = 0.5", f"    for j in {self._outer()}:"]
         body = [f"{P}[{at}] = 0.5 * {P}[{at}] + 0.25 * a {c.pick('+', '-')} 0.125 * b", *ends]
+        body += [f"{P}[i, size - 1 - j] *= 0.5"] * c.chance(0.2)
         body = c.order(body) if c.chance(0.3) else body
         return lines + [f"        {each}" for each in body]
 
