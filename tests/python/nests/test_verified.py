@@ -125,6 +125,7 @@ def runs(context):
     half = field(np.zeros((6, 17)))
     yield "every second element", lambda: tw.run(coarse, C=half, A=A)
     yield "several nests", lambda: tw.run((heat, wave), u=w, film=film, steps=5)
+    yield "no time step", lambda: tw.run((heat, pulse), u=u, steps=0, reduce={"all": tw.sum("u")})
     v, at = field(values(12, 17)), np.arange(12)[::-1]
     yield "a table that another nest writes", lambda: tw.run((heat, look_up), u=u, v=v, at=at, steps=3)
     bound = tw.bind(relax, A=A, reduce={"s": tw.sum("A")})

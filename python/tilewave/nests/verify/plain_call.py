@@ -111,7 +111,7 @@ class PlainCall:
         for name, steps_of in times.items():
             if steps_of.written:
                 memory[memory_of(self.arrays[name])][:] = steps_of.levels()
-        return _results(loops), recorded
+        return {} if self.several and not steps else _results(loops), recorded
 
     def place(self):
         """Where the loops are, as text."""
