@@ -187,6 +187,17 @@ def read_strides(indices, over):
     return found
 
 
+def without_strides(over, strides):
+    """`over` with bounds in place of strides: between numbers from the first point to the last one."""
+    found = dict(over)
+    for name, (low, high, step) in strides.items():
+        found[name] = low, high
+        whole = all(isinstance(end, numbers.Integral) for end in (low, high))
+        if whole and (points := range(int(low), int(high), step)):
+            found[name] = points[0], points[-1] + 1
+    return found
+
+
 def text_of_bound(indices, name, bound):
     """A lower bound of an index as a Python expression.
 

@@ -34,19 +34,27 @@ def test_red_and_black_in_a_chain(ranks, threads):
 def test_time_steps_and_periodic_loops(ranks, threads, back):
     sign = -1 if back else 1
     heat = tw.nest_from(f"def heat(u, t, i, j):\n    u[t{sign:+d}, i, j] = u[t, i-1, j] + u[t, i+1, j] + t * j\n")
-    start, steps, over = np.random.default_rng(6).integers(-9, 9, (11, 9)), 5, {"i": (1, 10, 2), "j": (2, 9, 3)}
-    expected, wrapped = start.copy(), start.copy()
-    for t in range(steps, 0, -1) if back else range(steps):
-        for periodic, u in ((False, expected), (True, wrapped)):
+    start, steps, over = np.random.default_rng(6).integers(-9, 9, (11, 9)), 5, {"i": (1, 9, 2), "j": (2, 9, 3)}
+    expected, wrapped, added, all_added = (start.copy() for _ in range(4))
+    points, values = np.array([(3, 5), (2, 2), (8, 5)]), np.arange(15).reshape(5, 3)  # the last one is behind all loops
+    for number, t in enumerate(range(steps, 0, -1) if back else range(steps)):
+        for periodic, u in ((False, expected), (True, wrapped), (False, added), (False, all_added)):
             old = u.copy()
             for i, j in itertools.product(range(*over["i"]), range(0 if periodic else 2, 9, 3)):
                 u[i, j] = old[i - 1, j] + old[i + 1, j] + t * j
+        for u, count in ((added, 2), (all_added, 3)):
+            np.add.at(u, tuple(points[:count].T), values[number, :count])
 
     def body(context):
         how = {"steps": steps, "context": context, "reverse": ("t",) if back else ()}
         u, v = (tw.field((11, 9), "i8", start, context=context) for _ in "uv")
         report = tw.run(heat, u=u, over=over, record={"u": [(3, 5), (2, 2)]}, **how)
-        tw.run(heat, u=v, over={"i": (1, 10, 2), "j": (0, 9, 3)}, periodic=("j",), **how)
+        tw.run(heat, u=v, over={"i": (1, 9, 2), "j": (0, 9, 3)}, periodic=("j",), **how)
+        for nests, (wanted, count) in itertools.product((heat, (heat,)), ((added, 2), (all_added, 3))):
+            w = tw.field((11, 9), "i8", start, context=context)
+            given = {"inject": {"u": (points[:count], values[:, :count])}, "record": {"u": points}}
+            seen = tw.run(nests, u=w, over=over, **given, **how).recorded["u"]
+            assert np.array_equal(w[...], wanted) and np.array_equal(seen[-1], wanted[tuple(points.T)])
         return u.gather(), v.gather(), report.recorded["u"][-1]
 
     found = results_of(ranks, threads, body)[0]

@@ -110,7 +110,7 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         with with_names(nest):
             raise ConfigError(
                 f"periodic={periodic!r}: nest {nest.name!r}: {why}; allowed: nests whose points of one time step are "
-                "independent of each other"
+                "independent of each other, and another nest for an array that keeps all time steps"
             )
     for number, view in enumerate(nest.views):
         if halos and view.array in halos and view in spread:

@@ -9,7 +9,7 @@ from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
-from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.bounds import loop_bounds, read_strides, without_strides
 from tilewave.nest.nest import Nest
 from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.problem import box_of_loops
@@ -119,7 +119,8 @@ class Points:
         numbers = as_numbers(nest, arguments)
         arrays = {array: numbers[array] for array in nest.arrays}
         ranges = box_of_loops(nest, arrays, int(self._steps), loops.periodic)
-        box = dict(zip(nest.indices, loop_bounds(nest.indices, ranges, loops.over).box, strict=True))
+        over = loops.over and without_strides(loops.over, read_strides(nest.indices, loops.over))
+        box = dict(zip(nest.indices, loop_bounds(nest.indices, ranges, over).box, strict=True))
         return [box[index] for index in nest.axes[name][1:]]
 
     def is_added_behind(self, nest, loops, arguments):

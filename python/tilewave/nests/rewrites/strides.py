@@ -1,6 +1,7 @@
 """Strides in the bounds of loops: loops over their points alone, or a condition around the body.
 
-So are bounds with time, where each time step is run by itself: a condition.
+So are bounds with time, where each time step is run by itself, and those of other loops beside a periodic one: a
+condition.
 """
 
 import ast
@@ -11,7 +12,14 @@ import re
 
 import numpy as np
 
-from tilewave.nest.bounds import changed_over, check_ints, loop_bounds, read_strides, text_of_bound
+from tilewave.nest.bounds import (
+    changed_over,
+    check_ints,
+    loop_bounds,
+    read_strides,
+    text_of_bound,
+    without_strides,
+)
 from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nest.changed import INSIDE, ChangedNest, remembered
 from tilewave.nest.parse import parse
@@ -22,7 +30,7 @@ from tilewave.nests.rewrites.step_rows import like_rows
 def strided(call):
     """A call with strides in `over` as one without, or None. ``{"i": (1, n, 2)}`` puts ``2 * i + 1`` in place of i;
     where time steps, periodic loops, bounds or reductions need all values of i, it puts ``if (i - 1) % 2 == 0:`` around
-    the body. In single time steps ``{"i": ("t", n)}`` is ``if i >= t:``.
+    the body. In single time steps, and beside a periodic loop, ``{"i": ("t", n)}`` is ``if i >= t:``.
 
     Raises
     ------
@@ -33,9 +41,8 @@ def strided(call):
     if not isinstance(loops.over, dict):
         return None
     strides = read_strides(nest.indices, loops.over)
-    over = {**loops.over, **{name: (low, high) for name, (low, high, _) in strides.items()}}
-    over, in_time = _bounds_with_time(call, over) if loops.stepwise else (over, ())
-    if not strides and not in_time:
+    over, bounds = _bounds_as_conditions(call, without_strides(loops.over, strides))
+    if not strides and not bounds:
         return None
     # A condition where a pivot, or loops inside the body, read all elements along an axis, also those that are skipped.
     whole = loops.steps is not None or loops.periodic or nest.parameters.wholes or nest.pivot or reduce
@@ -45,39 +52,42 @@ def strided(call):
     for name, (low, high, step) in strides.items():
         if not all(isinstance(end, numbers.Integral) for end in (low, high)):
             continue
-        if points := range(int(low), int(high), step):
-            over[name] = (points[0], points[-1] + 1)
         if step > 1 and not whole:
             box = iteration_box(nest, shapes_of(nest, arrays))
             check_ints(name, over[name], box[nest.indices.index(name)])
             affine[name] = step, int(low)
-            over = {**changed_over(nest.indices, over, name, step, int(low)), name: (0, len(points))}
+            count = len(range(int(low), int(high), step))
+            over = {**changed_over(nest.indices, over, name, step, int(low)), name: (0, count)}
     within = {name: each for name, each in strides.items() if each[2] > 1 and name not in affine}
     conditions = tuple(
         f"({name} - {text_of_bound(nest.indices, name, low)}) % {step} == 0" for name, (low, _, step) in within.items()
     )
-    if in_time or not all(isinstance(end, numbers.Integral) for ends in within.values() for end in ends):
+    if bounds or not all(isinstance(end, numbers.Integral) for ends in within.values() for end in ends):
         within = {}
-    conditions += in_time
+    conditions += bounds
     key = tuple(affine.items()), conditions, bool(reduce), *within
     changed = remembered(nest, key, lambda: _with_strides(nest, affine, conditions, bool(reduce), tuple(within)))
     return dataclasses.replace(call, nest=changed, loops=dataclasses.replace(loops, over=over, affine=affine))
 
 
-def _bounds_with_time(call, over):
-    """`over` without the bounds that time is in, and these as conditions."""
+def _bounds_as_conditions(call, over):
+    """`over` without the bounds that are to be conditions, and these: beside a periodic loop those that depend on other
+    loops, in single time steps those that depend on time.
+    """
     nest, loops, conditions, without = call.nest, call.loops, [], dict(over)
-    indices, in_time = nest.indices, re.compile(rf"\b{nest.indices[0]}\b")
-    if nest.time is None or not all(name in call.arrays for name in nest.arrays):
+    indices = nest.indices
+    names = indices if loops.periodic else indices[:1] if loops.stepwise and nest.time is not None else ()
+    if not names or not all(name in call.arrays for name in nest.arrays):
         return over, ()
+    changes = re.compile(rf"\b({'|'.join(names)})\b")
     for name, pair in over.items():
         if name not in indices or not isinstance(pair, tuple | list) or len(pair) != 2:  # which is refused later
             continue
         sides = [tuple(side) if isinstance(side, tuple | list) else (side,) for side in pair]
         texts = [[text_of_bound(indices, name, bound) for bound in side] for side in sides]
         for k, symbol in enumerate((">=", "<")):
-            conditions += [f"{name} {symbol} {text}" for text in texts[k] if in_time.search(text)]
-            sides[k] = tuple(bound for bound, text in zip(sides[k], texts[k]) if not in_time.search(text))
+            conditions += [f"{name} {symbol} {text}" for text in texts[k] if changes.search(text)]
+            sides[k] = tuple(bound for bound, text in zip(sides[k], texts[k]) if not changes.search(text))
         without[name] = sides
     if not conditions:
         return over, ()
