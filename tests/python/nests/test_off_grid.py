@@ -77,6 +77,27 @@ def test_points_of_the_grid_and_arrays_that_no_nest_writes(ranks):
     assert all(np.array_equal(found, expected) for found in results_of(ranks, 1, body))
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_points_that_move_from_repetition_to_repetition(ranks):
+    """A chain takes the rows of its repetitions, those of its points, too."""
+    draw = np.random.default_rng(7)
+    first, at, values = draw.random((9, 8)), draw.random((4, 2, 2)) * 7, draw.random((4, 2))
+
+    def body(context):
+        u, v = (tw.field(first, context=context) for _ in "uv")
+        sources = {"inject": {"u": (tw.OffGrid(at), values)}, "record": {"u": tw.OffGrid(at[::-1].tolist(), "sinc")}}
+        chain = tw.chain([tw.bind(STEP, u=u, steps=1)], **sources)
+        for times in (3, 1):
+            sources = {"inject": {"u": (tw.OffGrid(at[:times]), values[:times])}}
+            sources["record"] = {"u": tw.OffGrid(at[::-1][:times], "sinc")}
+            wanted = tw.run(STEP, u=v, steps=times, **sources).recorded["u"]
+            assert np.array_equal(chain.run(times).recorded["u"], wanted) and np.array_equal(u[...], v[...])
+        with pytest.raises(tw.ConfigError, match=r"allowed: .* \(5 steps, points, 2\)"):
+            chain.run(5)
+
+    results_of(ranks, 1, body)
+
+
 def test_sums_of_several_ranks_are_exchanged_in_parts(monkeypatch):
     monkeypatch.setattr("tilewave.nests.points.off_grid.EXCHANGED", 100)
     draw = np.random.default_rng(6)

@@ -312,7 +312,7 @@ def why_no_schedule(turns):
             users.setdefault(memory_of(array), set()).add(id(ready))
     for k, ready in enumerate(readies):
         who = turns.called(k)
-        if ready.visited:
+        if turns.nests[turns.numbers[k]]._visited:  # also of one whose rows are runs of their own
             return f"{who} was bound with inject= or record="
         if ready.renews:
             return f"{who} is a batch, whose tables may move between runs"

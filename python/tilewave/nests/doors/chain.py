@@ -21,6 +21,7 @@ from tilewave.nests.chain.in_turn import in_turn
 from tilewave.nests.chain.report import listed
 from tilewave.nests.chain.request import NAME, Request, chain_request
 from tilewave.nests.doors.bound_steps import BoundSteps
+from tilewave.nests.points.off_grid import OffGrid
 from tilewave.nests.points.points import Points
 from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.repetitions import repeated, repeated_here
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tilewave.annotations import Collective
     from tilewave.context.context import Context
     from tilewave.nests.chain.report import ChainReport
-    from tilewave.nests.points.off_grid import OffGrid
     from tilewave.plan.plan import Plan
 
 #: Schedules of a chain, at most: one for each combination of types of scalars.
@@ -135,10 +135,20 @@ def _with_scalars(parts, scalars):
 
 
 def _first_rows(given, times):
-    """Return (points, values) with the values of so many repetitions, where they are such a pair."""
+    """Return (points, values) with the rows of so many repetitions, where they are such a pair."""
     if not isinstance(given, tuple | list) or len(given) != 2 or np.ndim(given[1]) == 0:
         return given
-    return given[0], (given[1] if isinstance(given[1], np.ndarray) else np.asarray(given[1]))[:times]
+    values = given[1] if isinstance(given[1], np.ndarray) else np.asarray(given[1])
+    return _first_places(given[0], times), values[:times]
+
+
+def _first_places(points, times):
+    return points._first(times) if isinstance(points, OffGrid) else points
+
+
+def _changed(given, change, times):
+    """Each of what is given by name, if it is a dict, for so many repetitions."""
+    return {name: change(each, times) for name, each in given.items()} if isinstance(given, dict) else given
 
 
 @holds_context
@@ -351,8 +361,7 @@ class Chain(KnownRuns):
         if self._points == (None, None):
             return None
         inject, record = self._points
-        if isinstance(inject, dict):
-            inject = {name: _first_rows(given, times) for name, given in inject.items()}
+        inject, record = _changed(inject, _first_rows, times), _changed(record, _first_places, times)
         nests = tuple(member.nest for member in self._members)
         return Points(inject, record, nests, arrays_by_name(self._members), times)
 

@@ -87,6 +87,14 @@ class OffGrid:
         coordinates, origin, spacing = kept
         self._given = coordinates, interpolation, radius, origin, spacing
 
+    def _first(self, steps):
+        """The same points; of those that move the rows of the first time steps."""
+        coordinates, *others = self._given
+        at = coordinates if isinstance(coordinates, np.ndarray) else np.asarray(coordinates, object)
+        first = copy.copy(self)
+        first._given = at[:steps] if at.ndim == 3 else coordinates, *others
+        return first
+
     def _neighbours(self, shape, steps):
         """First neighbours and weights of an array's axes: (..., points, dims), (..., points, dims, width)."""
         coordinates, interpolation, radius, origin, spacing = self._given
