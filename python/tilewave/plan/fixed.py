@@ -9,6 +9,13 @@ from tilewave.value import allowed_names
 
 #: What ``plan=`` may fix, by name.
 NAMES = (*CHOICES, "threads")
+#: What some calls take and others do not, and which do.
+TAKEN_BY = {
+    "reduce": "tilewave.run, bind, plan and measure",
+    **dict.fromkeys(("inject", "record"), "tilewave.run and bind, and with a row a repetition in chain"),
+    **dict.fromkeys(("until", "every"), "tilewave.run, and in run() of a chain and of a tuple of nests that was bound"),
+    "fastmath": "tilewave.run and bind",
+}
 #: What planning may spend where nothing is said.
 USUAL = "auto"
 
@@ -55,7 +62,7 @@ def fixed_by(plan, planning=USUAL):
 
 
 def refuse_choices(arguments):
-    """Refuse choices that were given as keywords.
+    """Refuse choices that were given as keywords, and what this call does not take.
 
     Parameters
     ----------
@@ -72,3 +79,6 @@ def refuse_choices(arguments):
         given = ", ".join(f"{name}={value}" for name, value in choices.items())
         meant = ", ".join(f'"{name}": {value}' for name, value in choices.items())
         raise ConfigError(f"{given}: choices are given in plan=; write plan={{{meant}}}")
+    for name in arguments:
+        if name in TAKEN_BY:
+            raise ConfigError(f"{name}= was given, which this call does not take; allowed: in {TAKEN_BY[name]}")

@@ -23,6 +23,12 @@ def decay(u, v, t, i):
     v[t+1, i] = e
 
 
+@tw.nest
+def filmed(u, w, t, i):
+    w[t // 2, i] = u[t, i]
+    u[t+1, i] = u[t, i] - 0.25 * u[t, i-1]
+
+
 def step(u, v):
     """The plain loops of one time step: (the largest change, the largest of v)."""
     d = 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
@@ -76,6 +82,9 @@ def test_one_nest_until(ranks):
     while steps % 7 or largest >= 1e-2:
         largest, _ = step(u, v)
         steps += 1
+    after = u.copy()
+    for _ in range(6):
+        step(after, v)
 
     def body(context):
         field = tw.field(HEIGHTS.copy(), context=context)
@@ -84,6 +93,14 @@ def test_one_nest_until(ranks):
         assert (report.repetitions, report.reached) == (steps, True) and "999" not in str(report)
         whole = field.gather()
         assert whole is None or whole.tobytes() == u.tobytes()
+        field = tw.field(HEIGHTS.copy(), context=context)
+        plan = tw.plan(heat, u=field, steps=7, plan={"temporal_block": 3, "generator": "stencil"})
+        given = {"reduce": {"r": REDUCE["r"]}, "until": until, "every": 7, "plan": plan}
+        assert tw.run(heat, u=field, steps=999, **given).repetitions == steps
+        assert field[...].tobytes() == u.tobytes()
+        for _ in range(2):
+            tw.run((heat,), u=field, steps=3, plan=plan)
+        assert field[...].tobytes() == after.tobytes()
 
     results_of(ranks, 1, body)
 
@@ -117,6 +134,14 @@ def test_bound_nests_and_chains_with_points(ranks):
         assert mixed.recorded["u"].tobytes() == wanted.tobytes()
         with pytest.raises(tw.ConfigError, match="inject= or record= for 3 time steps"):
             bound.run(steps=2)
+
+        one, other = (tw.field(HEIGHTS.copy(), context=context) for _ in range(2))
+        rows, others = (tw.field((2, N), context=context) for _ in range(2))
+        points = {"inject": {"u": ([5, 5], np.ones((3, 2)))}, "record": {"u": [[5], [30]]}}
+        found = tw.chain([tw.bind(filmed, u=one, w=rows, steps=3, **points)]).run(times=2)
+        wanted = [tw.run(filmed, u=other, w=others, steps=3, **points) for _ in range(2)][-1]
+        assert found.recorded["u"].tobytes() == wanted.recorded["u"].tobytes()
+        assert one[...].tobytes() == other[...].tobytes() and rows[...].tobytes() == others[...].tobytes()
 
     results_of(ranks, 1, body)
 

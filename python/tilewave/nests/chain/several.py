@@ -24,6 +24,7 @@ from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.execute import stored
 from tilewave.nests.run.repetitions import Separate, repeated
 from tilewave.plan.fixed import USUAL, fixed_by
+from tilewave.plan.plan import CHOICES
 
 #: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
 #: common, or made one schedule: 8 MB move in 3 ms, and planning three nests once more takes as long.
@@ -103,7 +104,9 @@ def _checked(call):
     arguments, steps = call.arguments, call.loops.steps
     whole, choices = fixed_by(call.plan, call.planning)
     if whole is not None:
-        raise ConfigError(f"plan={shown(whole)} was given for several nests; allowed: for one nest")
+        if len(nests) > 1:
+            raise ConfigError(f"plan={shown(whole)} was given for several nests; allowed: for one nest, or a dict")
+        choices = choices | dict(zip(CHOICES, whole.choices(), strict=True))
     points = Points(call.inject, call.record, nests, arguments, steps)
     reduce = reductions_of(nests, call.reduce)
     until, every = None if call.until is None else Until(reduce, call.until), count_of("every", call.every, 1)

@@ -10,6 +10,7 @@ from tilewave.nests.call.known_calls import CallKey, in_every_bit
 from tilewave.nests.call.step_members import loops_of
 from tilewave.nests.run.bound_nest import BoundNest
 from tilewave.nests.run.repetitions import repeated_here
+from tilewave.plan.plan import Plan
 
 
 @dataclasses.dataclass
@@ -91,7 +92,8 @@ def exact_key(call):
     arrays = {name for nest in nests for name in nest.arrays}
     each = loops_of(nests, loops) if loops.over else [(nests[0], loops)]
     others = in_every_bit({name: value for name, value in arguments.items() if name not in arrays})
-    given = in_every_bit(call.plan or {}), call.planning, call.fastmath, call.reduce and repr(call.reduce)
+    plan = call.plan.choices() if isinstance(call.plan, Plan) else in_every_bit(call.plan or {})
+    given = plan, call.planning, call.fastmath, call.reduce and repr(call.reduce)
     return CallKey.of(
         nests, call.context, arguments, loops.steps, [own.key(nest) for nest, own in each], others, *given
     )

@@ -26,7 +26,7 @@ from tilewave.nests.rewrites.backwards import scalars_of
 from tilewave.nests.run.prepared_run import NAME, PreparedRun
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
-from tilewave.plan.fixed import fixed_by
+from tilewave.plan.fixed import fixed_by, refuse_choices
 from tilewave.plan.plan import CHOICES, Plan
 
 if TYPE_CHECKING:
@@ -263,6 +263,7 @@ class Bound(KnownRuns):
                     "steps; allowed: so many"
                 )
         if scalars:
+            refuse_choices({name: value for name, value in scalars.items() if name not in self.nest.scalars})
             self.nest.bind_scalars({**self._scalars, **scalars})
         for name, array in self._first.ready.called.items():
             if isinstance(array, Field) and array.closed:
