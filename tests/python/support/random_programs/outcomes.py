@@ -15,6 +15,10 @@ class Outcome:
     detail: str = ""
 
 
+#: What no refusal of a program that was drawn may say: it is of what is no bounds, or no points.
+UNDESERVED = "are not supported; allowed: a pair|OffGrid: coordinates of shape"
+
+
 def of_errors(errors, raised, allowed=()):
     """The outcome where ranks raised errors, and `raised` is what the definition raised, if anything. `allowed`: types
     of errors that refuse, beside ConfigError.
@@ -29,7 +33,7 @@ def of_errors(errors, raised, allowed=()):
     if raises and isinstance(first, tw.KernelError | tw.ConfigError | OverflowError):
         return Outcome("raised", normalised(text))
     refuses = isinstance(first, tw.ConfigError) or isinstance(first, allowed) and "allowed" in text
-    if refuses and "does not compile" not in text and "InternalError" not in text:
+    if refuses and not re.search(f"does not compile|InternalError|{UNDESERVED}", text):
         return Outcome("refused", normalised(text), text)
     if raised is not None and isinstance(first, allowed):
         return Outcome("raised", normalised(text))

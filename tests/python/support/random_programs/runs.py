@@ -220,8 +220,9 @@ def _call(context, program, setting, given, plans):
         one = not chain.separate and chain._first.is_one
         if setting.proved and one and "scaled" not in program.kinds:  # parts count as one memory there
             _prove(tw.schedule(chain, context=context))
-        results = chain.run(times=setting.times, **until).results
-        return results if setting.again is None else chain.run(scalars=setting.again).results
+        report = chain.run(times=setting.times, **until)
+        report = report if setting.again is None else chain.run(scalars=setting.again)
+        return {**report.results, **_recorded(report)}
     if setting.door == "bind":
         bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
         return _in_turn(setting, [each.run for each in bound])

@@ -38,7 +38,8 @@ class _Drawn:
         self._loops()
         self._reduce()
         self._door()
-        if program.timed and s.door in ("run", "several", "bind") and c.chance(0.4):
+        one = program.door == "one" and s.door == "chain"
+        if program.timed and (one or s.door in ("run", "several", "bind")) and c.chance(0.4):
             draw_points(c, program, s)
         self._windows()
         self._plans()
@@ -183,7 +184,7 @@ class _Drawn:
     def _door(self):
         c, s, program = self.c, self.setting, self.program
         if program.door == "one":
-            s.door = c.often(run=6, bind=2, plan=1, check=1)
+            s.door = c.often(run=6, bind=2, plan=1, check=1, chain=1)
         else:
             s.door = "several" if program.door == "several" else c.often(chain=3, turns=1)
         if can_be_whole(program, s) and c.chance(0.2):
