@@ -73,8 +73,8 @@ class BoundSteps:
         """What all time steps mean."""
         return PlainCall(self._with(self._call.loops, joined(scalars)), in_chain=True)
 
-    def _with(self, loops, scalars):
-        return dataclasses.replace(self._call, loops=loops, arguments={**self._call.arguments, **scalars})
+    def _with(self, loops, scalars, **more):
+        return dataclasses.replace(self._call, loops=loops, arguments={**self._call.arguments, **scalars}, **more)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -124,10 +124,9 @@ class BoundSteps:
 
     @collective(NAME)
     def _run(self, steps, until, every, scalars):
-        begun, call = time.perf_counter(), self._call
-        loops = call.loops if steps is None else dataclasses.replace(call.loops, steps=steps)
-        call = dataclasses.replace(self._with(loops, scalars), until=until, every=every)
-        return (yield from run_compared(call, begun))
+        begun, loops = time.perf_counter(), self._call.loops
+        loops = loops if steps is None else dataclasses.replace(loops, steps=steps)
+        return (yield from run_compared(self._with(loops, scalars, until=until, every=every), begun))
 
     def __repr__(self) -> str:
         return f"<tilewave.BoundSteps {', '.join(nest.name for nest in self.nests)}: {self._call.loops.steps} steps>"
