@@ -1,6 +1,5 @@
 // Bound nests, and chains of them.
 #include <map>
-#include <tuple>
 
 #include "casters.hpp"
 #include "nests/chain_layout.hpp"

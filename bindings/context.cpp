@@ -1,5 +1,4 @@
 // Contexts, what is in flight on them, and the MPI library.
-#include <thread>
 
 #include "casters.hpp"
 #include "context/agreement.hpp"

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <climits>
-#include <cstring>
 #include <limits>
 #include <string_view>
 

@@ -1,5 +1,4 @@
 // What is to be run, and how: problems, layouts, plans and their choices.
-#include <type_traits>
 
 #include "casters.hpp"
 #include "choices.hpp"

@@ -5,7 +5,6 @@
 #include <complex>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <type_traits>
 

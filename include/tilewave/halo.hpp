@@ -1,7 +1,5 @@
 // Updating the halos of fields, for a caller's kernels.
 #pragma once
-#include <memory>
-#include <span>
 #include <vector>
 
 #include "tilewave/context.hpp"

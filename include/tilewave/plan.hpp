@@ -2,7 +2,6 @@
 #pragma once
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "tilewave/engine/plan_choices.hpp"
 #include "tilewave/engine/problem.hpp"

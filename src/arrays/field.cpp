@@ -1,7 +1,6 @@
 #include "tilewave/field.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "arrays/conversion.hpp"

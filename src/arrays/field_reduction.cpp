@@ -1,7 +1,6 @@
 // Numbers made of all elements of fields.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "arrays/tuning.hpp"

@@ -1,7 +1,6 @@
 // Memory of the arrays that panels of matrices travel in.
 #pragma once
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "tilewave/engine/kernel.hpp"

@@ -1,6 +1,5 @@
 // The memory of one rank, cell by cell: what each holds, and who touched it last.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "check/program.hpp"

@@ -3,9 +3,7 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
-#include <string>
 #include <tuple>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // What the checker knows of memory: compressed coordinates, and who touched what last.
 #pragma once
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -9,7 +9,6 @@
 //     behind by one repetition more each time is wrong in the second one already.
 #include "check/repeated.hpp"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 

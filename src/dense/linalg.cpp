@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <limits>
 #include <mutex>
-#include <optional>
 
 #include "dense/elements.hpp"
 #include "dense/factor.hpp"

@@ -1,7 +1,6 @@
 #include "dense/sides.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "dense/elements.hpp"

@@ -1,7 +1,6 @@
 // What computes the tiles of a schedule: one class a kind of work. The executor knows none of them.
 #pragma once
 #include <cstdint>
-#include <exception>
 #include <vector>
 
 #include "execute/array_memory.hpp"

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
-#include <utility>
 
 #include "core/concat.hpp"
 #include "execute/tuning.hpp"

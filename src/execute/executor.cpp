@@ -1,7 +1,6 @@
 #include "execute/executor.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <utility>
 

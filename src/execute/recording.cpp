@@ -1,8 +1,6 @@
 #include "execute/recording.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "core/plain_bytes.hpp"
 #include "execute/tuning.hpp"

@@ -1,9 +1,6 @@
 #include "tilewave/reduction.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "core/avx2.hpp"

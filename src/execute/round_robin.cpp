@@ -2,8 +2,6 @@
 // them can go; a lane begins its next repetition whatever the others do.
 #include "schedule/round_robin.hpp"
 
-#include <algorithm>
-
 #include "execute/execution.hpp"
 #include "execute/tuning.hpp"
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "measure/nest_rates.hpp"
 #include "tilewave/context.hpp"

@@ -1,7 +1,6 @@
 #include "measure/task_rates.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>

@@ -4,8 +4,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <functional>
-#include <optional>
 
 #include "context/agreement.hpp"
 #include "measure/build_id.hpp"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <utility>
 
 #include "tilewave/engine/limits.hpp"
 

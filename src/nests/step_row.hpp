@@ -1,6 +1,5 @@
 // Rows of arrays that nests write for several time steps.
 #pragma once
-#include <utility>
 #include <vector>
 
 #include "run/collective_run.hpp"

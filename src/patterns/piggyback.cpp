@@ -1,6 +1,5 @@
 #include "patterns/piggyback.hpp"
 
-#include <cstring>
 #include <vector>
 
 #include "context/agreement.hpp"

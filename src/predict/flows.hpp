@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "tilewave/engine/network.hpp"

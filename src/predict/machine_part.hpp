@@ -1,7 +1,6 @@
 // Predictions that play a part of the ranks.
 #pragma once
 #include <algorithm>
-#include <cstdint>
 #include <vector>
 
 #include "tilewave/machine.hpp"

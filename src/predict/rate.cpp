@@ -1,7 +1,6 @@
 #include "predict/rate.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "core/concat.hpp"
 

@@ -1,6 +1,5 @@
 #include "predict/simulation.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 

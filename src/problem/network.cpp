@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/concat.hpp"
 #include "tilewave/error.hpp"

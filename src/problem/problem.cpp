@@ -1,9 +1,6 @@
 #include "tilewave/engine/problem.hpp"
 
-#include <algorithm>
 #include <limits>
-#include <tuple>
-#include <utility>
 
 #include "core/concat.hpp"
 #include "core/signs.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "context/agreement.hpp"
 #include "context/plans_only.hpp"

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 #include "schedule/touches.hpp"

@@ -1,6 +1,5 @@
 #include "schedule/tile_rows.hpp"
 
-#include <algorithm>
 #include <limits>
 
 namespace tilewave {

@@ -1,7 +1,6 @@
 #include "tilewave/engine/timeline.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <map>

@@ -12,7 +12,6 @@
 #include "core/clock.hpp"
 #include "core/concat.hpp"
 #include "core/tags.hpp"
-#include "tilewave/engine/transport.hpp"
 #include "transport/collectives.hpp"
 #include "transport/ended_look.hpp"
 #include "transport/tuning.hpp"

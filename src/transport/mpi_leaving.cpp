@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <thread>
 

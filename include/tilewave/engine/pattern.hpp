@@ -1,7 +1,6 @@
 // Communication patterns on matrices as schedules: pure functions of a problem, a plan and a rank.
 // The patterns and their rules are those of papers/dawson2000.md.
 #pragma once
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -4,7 +4,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "tilewave/context.hpp"
 #include "tilewave/engine/kernel.hpp"

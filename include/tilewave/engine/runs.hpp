@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <concepts>
-#include <cstdint>
 #include <initializer_list>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // Tiles of nests: rows of points, several to a call of a kernel; rolling-window rows where arrays have planes.
 #pragma once
-#include <memory>
 #include <span>
 #include <vector>
 

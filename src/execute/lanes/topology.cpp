@@ -1,7 +1,6 @@
 #include "execute/lanes/topology.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <set>

@@ -1,7 +1,6 @@
 #include "generate/chain/chain.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 

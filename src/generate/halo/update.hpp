@@ -1,7 +1,6 @@
 // The update of the halos of several arrays as a schedule.
 #pragma once
 #include <span>
-#include <vector>
 
 #include "generate/halo/halo.hpp"
 #include "generate/halo/tuning.hpp"

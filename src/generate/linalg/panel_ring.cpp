@@ -1,7 +1,5 @@
 #include "generate/linalg/panel_ring.hpp"
 
-#include <algorithm>
-
 namespace tilewave {
 
 RankGroup grid_row(const BlockCyclic& layout, int rank) {

@@ -1,6 +1,5 @@
 #include "generate/linalg/panels.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

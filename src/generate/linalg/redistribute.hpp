@@ -1,6 +1,5 @@
 // Moving a matrix from one block-cyclic layout to another.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "tilewave/engine/block_cyclic.hpp"

@@ -1,6 +1,5 @@
 // Writes a schedule of tasks: works are sorted by their numbers at the end.
 #pragma once
-#include <map>
 #include <vector>
 
 #include "schedule/lane_builder.hpp"

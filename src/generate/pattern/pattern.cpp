@@ -1,7 +1,6 @@
 #include "tilewave/engine/pattern.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "core/binomial.hpp"

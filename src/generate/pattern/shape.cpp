@@ -1,7 +1,5 @@
 #include "generate/pattern/shape.hpp"
 
-#include <algorithm>
-
 #include "generate/copy/copy.hpp"
 #include "schedule/lane_builder.hpp"
 

@@ -1,6 +1,5 @@
 // Tuning constants of patterns, with their units and where they come from.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 #include "tilewave/machine.hpp"

@@ -1,6 +1,5 @@
 // What a plan would take, from schedules of fewer ranks and tiles where there are many.
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "core/concat.hpp"

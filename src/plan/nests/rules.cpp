@@ -1,7 +1,6 @@
 // Plans by rules, from the shape of the problem and the machine's numbers alone: where measuring and playing begin.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "plan/nests/estimate.hpp"
 #include "plan/nests/tuning.hpp"

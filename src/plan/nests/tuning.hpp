@@ -1,6 +1,5 @@
 // Tuning constants of the planner, with their units and where they come from.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 namespace tilewave::tuning {

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <tuple>
-#include <utility>
 
 #include "core/concat.hpp"
 #include "generate/linalg/factors.hpp"
