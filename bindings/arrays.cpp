@@ -21,8 +21,8 @@ HaloCall call_of(std::vector<FieldStorage*> fields, int axes, const std::string&
 }  // namespace
 
 Dtype tilewave::real_dtype(const std::string& name, bool or_complex) {
-    const auto type = std::find_if(all_dtypes.begin(), all_dtypes.end(),
-                                   [&](Dtype d) { return (or_complex || in_reductions(d)) && to_string(d) == name; });
+    const auto type = std::ranges::find_if(
+        all_dtypes, [&](Dtype d) { return (or_complex || in_reductions(d)) && to_string(d) == name; });
     if (type == all_dtypes.end())
         throw ConfigError("a reduction of dtype " + name + " was given; allowed: real numbers of up to 64 bits");
     return *type;

@@ -35,6 +35,12 @@ struct Index {
         for (int k = 0; k < n; ++k) r.v[k] = value;
         return r;
     }
+    /// n components, 1 at k and else 0.
+    static Index unit(int n, int k) {
+        Index r = filled(n, 0);
+        r.v[k] = 1;
+        return r;
+    }
     std::int64_t& operator[](int k) { return v[k]; }
     std::int64_t operator[](int k) const { return v[k]; }
     const std::int64_t* begin() const { return v.data(); }
@@ -65,6 +71,13 @@ struct Box {
     bool contains(const Index& j) const;
     bool contains(const Box& other) const;
     Box shifted(const Index& by) const { return {lo + by, hi + by}; }
+    /// The box that has [from, to) along dimension k.
+    Box with(int k, std::int64_t from, std::int64_t to) const {
+        Box other = *this;
+        other.lo[k] = from;
+        other.hi[k] = to;
+        return other;
+    }
     friend bool operator==(const Box&, const Box&) = default;
 };
 

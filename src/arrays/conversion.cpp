@@ -1,12 +1,12 @@
 #include "arrays/conversion.hpp"
 
 #include "execute/executor.hpp"
-#include "execute/lanes/lanes.hpp"
 
 #include <algorithm>
 
 #include "arrays/tuning.hpp"
 #include "data/rows.hpp"
+#include "execute/lanes/lanes.hpp"
 
 namespace tilewave {
 

@@ -41,16 +41,13 @@ void ConvertedArray::wrap() const {
         for (std::int64_t to = stored_.lo[k]; to < stored_.hi[k]; ++to) {
             const std::int64_t from = floor_mod(to, extents_[k]);
             if (from == to) continue;
-            Box one = layer;
-            one.lo[k] = to;
-            one.hi[k] = to + 1;
+            const Box one = layer.with(k, to, to + 1);
             Index source = one.lo;
             source[k] = from;
             copy_box(at(one.lo), binding_.stride_bytes, at(source), binding_.stride_bytes, one.hi - one.lo,
                      item_bytes_);
         }
-        layer.lo[k] = stored_.lo[k];
-        layer.hi[k] = stored_.hi[k];
+        layer = layer.with(k, stored_.lo[k], stored_.hi[k]);
     }
 }
 

@@ -249,7 +249,7 @@ void FieldStorage::gather(const std::function<std::byte*()>& place, int back) {
 
 Layout FieldStorage::in_whole_parts(const Index& extents) const {
     Index parts = layout_.shape;
-    if (extents.n != parts.n || std::any_of(extents.begin(), extents.end(), [](auto n) { return n < 1; }))
+    if (extents.n != parts.n || std::ranges::any_of(extents, [](auto n) { return n < 1; }))
         throw ConfigError("parts of " + to_string(extents) + " points of a field of shape " + to_string(parts) +
                           " were asked for; they must have equal dimensions, and extents >= 1");
     for (int k = 0; k < parts.n; ++k) parts[k] = ceil_div(parts[k], extents[k]);

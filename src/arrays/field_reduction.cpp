@@ -36,12 +36,8 @@ Index diagonal(const Index& strides, std::int64_t item_bytes) {
         if (std::abs(strides[k]) == item_bytes) return {};
     for (int a = 0; a < strides.n; ++a)
         for (int b = a + 1; b < strides.n; ++b)
-            if (std::abs(strides[a] - strides[b]) == item_bytes) {
-                Index direction = Index::filled(strides.n, 0);
-                direction[a] = 1;
-                direction[b] = -1;
-                return direction;
-            }
+            if (std::abs(strides[a] - strides[b]) == item_bytes)
+                return Index::unit(strides.n, a) - Index::unit(strides.n, b);
     return {};
 }
 
@@ -71,8 +67,7 @@ void for_each_row(const FieldStorage& field, F f) {
     int along = 0;
     for (int k = 1; k < owned.dims(); ++k)
         if (std::abs(strides[k]) <= std::abs(strides[along])) along = k;
-    Index unit = Index::filled(owned.dims(), 0);
-    unit[along] = 1;
+    const Index unit = Index::unit(owned.dims(), along);
     do f(at, unit, owned.extent(along));
     while (next_point(at, owned, 1u << along));
 }
@@ -102,8 +97,7 @@ void for_each_run(const FieldStorage& a, const FieldStorage& b, F f) {
     std::vector<Loop> loops;
     for (int k = 0; k < owned.dims(); ++k)
         if (owned.extent(k) > 1) loops.push_back({owned.extent(k), in_a.stride_bytes[k], in_b.stride_bytes[k], 0});
-    std::stable_sort(loops.begin(), loops.end(),
-                     [](const Loop& x, const Loop& y) { return std::abs(x.a) < std::abs(y.a); });
+    std::ranges::stable_sort(loops, [](const Loop& x, const Loop& y) { return std::abs(x.a) < std::abs(y.a); });
     if (loops.empty()) loops.push_back({1, a.item_bytes(), b.item_bytes(), 0});
     for (std::size_t k = 1; k < loops.size();) {
         Loop& inner = loops[k - 1];

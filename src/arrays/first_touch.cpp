@@ -103,7 +103,7 @@ FirstTouch FirstTouch::evenly(int lanes, std::int64_t bytes, std::int64_t page) 
 
 void FirstTouch::make(Lanes& with, std::byte* begin, int buffers) const {
     if (lanes.empty()) return;
-    with.run(*std::max_element(lanes.begin(), lanes.end()) + 1, [&](int lane) {
+    with.run(*std::ranges::max_element(lanes) + 1, [&](int lane) {
         for (std::int64_t b = 0; b < buffers; ++b)
             for (std::size_t p = 0; p < lanes.size(); ++p) {
                 const std::int64_t lo = static_cast<std::int64_t>(p) * page, hi = std::min(lo + page, bytes);

@@ -17,7 +17,7 @@ struct CachedUpdates {
     std::vector<std::shared_ptr<HaloUpdate>> all;
 
     std::shared_ptr<HaloUpdate> find(const HaloCall& call) {
-        const auto at = std::find_if(all.begin(), all.end(), [&](const auto& u) { return u->serves(call); });
+        const auto at = std::ranges::find_if(all, [&](const auto& u) { return u->serves(call); });
         if (at == all.end()) return nullptr;
         std::rotate(at, at + 1, all.end());
         return all.back();
@@ -50,8 +50,7 @@ std::string wrong_with(const Context& context, const HaloCall& call) {
             return name + " lies on a process grid " + to_string(field.home().grid) + ", field 0 on " +
                    to_string(call.fields[0]->home().grid) +
                    "; allowed: fields on one grid in a call, which grid= fixes when a field is made";
-        if (std::count(call.fields.begin(), call.fields.end(), &field) > 1)
-            return name + " was given twice; allowed: each field once";
+        if (std::ranges::count(call.fields, &field) > 1) return name + " was given twice; allowed: each field once";
     }
     return "";
 }
@@ -76,7 +75,7 @@ std::shared_ptr<const HashedStatus> status_of(const Context& context, const Halo
 }
 
 bool all_at_home(const HaloCall& call) {
-    return std::all_of(call.fields.begin(), call.fields.end(), [](const FieldStorage* f) { return f->at_home(); });
+    return std::ranges::all_of(call.fields, [](const FieldStorage* f) { return f->at_home(); });
 }
 
 // All that a first call needs; the ranks agree on the call, and that all have the memory for it.
@@ -181,7 +180,7 @@ bool HaloUpdate::step() {
 }
 
 void HaloUpdate::finish() {
-    if (!repeats() && !error_) std::fill(holds_.begin(), holds_.end(), nullptr);
+    if (!repeats() && !error_) std::ranges::fill(holds_, nullptr);
 }
 
 std::string HaloUpdate::waits() {

@@ -185,8 +185,7 @@ void Checker::post(RankState& p, int lane, int id) {
                 wrong("message ", id, " of region ", m.region, " and ", m.bytes,
                       " bytes is sent before it is packed: its buffer holds ", held(p, buffer));
             state.content = buffer.content;
-            if (m.pieces > 0 &&
-                std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
+            if (m.pieces > 0 && std::ranges::find(buffer.content, missing) != buffer.content.end())
                 wrong("message ", id, " is sent before all of its ", m.pieces, " parts are packed");
         }
     } else if (m.send) {
@@ -279,7 +278,7 @@ void Checker::pack(RankState& p, int lane, int id) {
     Versions all = buffer.holds == m.aggregate
                        ? buffer.content
                        : Versions(place_of(s, last) + cells(m.region).count(s.messages[last].region), missing);
-    std::copy(packed.begin(), packed.end(), all.begin() + static_cast<std::ptrdiff_t>(place_of(s, id)));
+    std::ranges::copy(packed, all.begin() + static_cast<std::ptrdiff_t>(place_of(s, id)));
     return buffer.write(who(p, lane), p.clock[lane], m.aggregate, std::move(all));
 }
 

@@ -29,16 +29,15 @@ std::optional<Violation> Checker::stuck() const {
             std::string why = step_text(*p.s, l, p.next[l]) + " never ends: ";
             if (step.op == Op::await) {
                 const auto& lane = p.s->lanes[step.item];
-                const bool ever = std::any_of(lane.begin(), lane.end(), [&](const Step& x) {
-                    return x.op == Op::signal && x.count >= step.count;
-                });
+                const bool ever = std::ranges::any_of(
+                    lane, [&](const Step& x) { return x.op == Op::signal && x.count >= step.count; });
                 // A lane that waits in a cycle is reported where the cycle is; go on looking for its cause.
                 if (ever) continue;
                 why += "no signal of that lane reaches it";
             } else {
                 const Message& m = p.s->messages[step.item];
                 const Schedule& peer = schedules_[m.peer];
-                const bool ever = std::any_of(peer.messages.begin(), peer.messages.end(), [&](const Message& x) {
+                const bool ever = std::ranges::any_of(peer.messages, [&](const Message& x) {
                     if (x.peer != p.s->rank || x.tag != m.tag || x.send == m.send) return false;
                     const int id = static_cast<int>(&x - peer.messages.data());
                     if (ranks_[m.peer].messages[id].stage != Stage::fresh) return false;

@@ -32,7 +32,7 @@ public:
         last_.push_back(who);
     }
     bool all_before(const std::vector<std::int32_t>& clock) const {
-        return std::all_of(last_.begin(), last_.end(), [&](const Who& r) { return before(r, clock); });
+        return std::ranges::all_of(last_, [&](const Who& r) { return before(r, clock); });
     }
     void clear() { last_.clear(); }
 
@@ -63,7 +63,7 @@ public:
         const std::int64_t first = *lo, last = *hi;
         std::vector<std::int64_t> within;
         for (const std::int64_t x : c) within.push_back(floor_mod(x, period));
-        std::sort(within.begin(), within.end());
+        std::ranges::sort(within);
         within.erase(std::unique(within.begin(), within.end()), within.end());
         refuse_many(((last - first) / period + 1) * static_cast<std::int64_t>(within.size()));
         for (std::int64_t w = floor_div(first, period) * period; w <= last; w += period)
@@ -81,7 +81,7 @@ public:
                 for (std::int64_t x = first; x <= last; ++x) c.push_back(x);
                 continue;
             }
-            std::sort(c.begin(), c.end());
+            std::ranges::sort(c);
             c.erase(std::unique(c.begin(), c.end()), c.end());
         }
         all_.lo = all_.hi = Index::filled(static_cast<int>(cuts_.size()), 0);
@@ -137,9 +137,7 @@ public:
     }
 
 private:
-    std::int64_t find(int k, std::int64_t x) const {
-        return std::lower_bound(cuts_[k].begin(), cuts_[k].end(), x) - cuts_[k].begin();
-    }
+    std::int64_t find(int k, std::int64_t x) const { return std::ranges::lower_bound(cuts_[k], x) - cuts_[k].begin(); }
     std::vector<std::vector<std::int64_t>> cuts_;
     Box all_;
 };
@@ -183,7 +181,7 @@ struct BufferState {
         sending.push_back(id);
     }
     void end_send(const Who& who, const std::vector<std::int32_t>& clock, int id) {
-        sending.erase(std::find(sending.begin(), sending.end(), id));
+        sending.erase(std::ranges::find(sending, id));
         return read(who, clock);
     }
 };

@@ -15,7 +15,7 @@ void Checker::compute_nest(RankState& p, int lane, const Tile& tile, Entry& entr
     const NestWork& nest = *s.works[tile.work].nest();
     if (!nest.space.contains(tile.box.shifted(-nest.period_shift(tile.box))))
         wrong("tile ", tile.box, " is not inside the space");
-    if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
+    if (std::ranges::any_of(s.arrays, [](const Array& a) { return a.planes > 0; })) {
         const int across = nest.window.across;
         std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
         column[across] = 0;
@@ -98,7 +98,7 @@ void Checker::read_nest(RankState& p, int lane, const Tile& tile, const Entry& e
 // Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
 void Checker::count_points(RankState& p, const Tile& tile, Entry& entry) {
     const NestWork& nest = *entry.work->nest();
-    const bool each = std::all_of(nest.places.begin(), nest.places.end(), [&](const Access& w) {
+    const bool each = std::ranges::all_of(nest.places, [&](const Access& w) {
         return !w.writes || (entry.written[w.array] == Written::once && p.s->arrays[w.array].time_buffers > 0);
     });
     std::vector<char>& here = p.computed[tile.work];
@@ -119,10 +119,7 @@ void Checker::count_points(RankState& p, const Tile& tile, Entry& entry) {
 bool Checker::reads(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const {
     Box points = cells(tile.box).box_of(cell).shifted(-place.offset);
     for (int k = 0; k < points.dims(); ++k)
-        if (program_.array(place.array).lacks >> k & 1) {
-            points.lo[k] = tile.box.lo[k];
-            points.hi[k] = tile.box.hi[k];
-        }
+        if (program_.array(place.array).lacks >> k & 1) points = points.with(k, tile.box.lo[k], tile.box.hi[k]);
     return TileRows(nest, intersect(points, tile.box)).first();
 }
 

@@ -21,10 +21,7 @@ Box image(const View& view, const Box& storage) {
         }
         ++box.hi[d];
     }
-    if (view.buffers > 0) {
-        box.lo[0] = 0;
-        box.hi[0] = view.buffers;
-    }
+    if (view.buffers > 0) box = box.with(0, 0, view.buffers);
     return box;
 }
 
@@ -80,12 +77,7 @@ CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
 // Each time is one cell.
 void CellSpaces::add_times(const Array& array) {
     Cells::refuse_many(array.storage.extent(0));
-    for (std::int64_t t = array.storage.lo[0]; t < array.storage.hi[0]; ++t) {
-        Box one = array.storage;
-        one.lo[0] = t;
-        one.hi[0] = t + 1;
-        add(one);
-    }
+    for (std::int64_t t = array.storage.lo[0]; t < array.storage.hi[0]; ++t) add(array.storage.with(0, t, t + 1));
 }
 
 void CellSpaces::add_tile(const Schedule& s, const Tile& t) {
@@ -325,9 +317,8 @@ Expected Program::at_the_end(int rank, int array, const Index& cell) const {
     bool written = writes_index(only, array) >= 0;
     if (written && only.work->nest()) written = planned(only, this->array(array), cell);
     if (const TaskWork* task = only.work->task(); written && task)
-        written = std::any_of(task->writes.begin(), task->writes.end(), [&](const Region& r) {
-            return r.array == array && spaces_.of(r.box).inside(cell, r.box);
-        });
+        written = std::ranges::any_of(
+            task->writes, [&](const Region& r) { return r.array == array && spaces_.of(r.box).inside(cell, r.box); });
     return {written ? value(only, rank, array, cell) : start(rank, array)};
 }
 
@@ -455,7 +446,7 @@ void Program::write_results(std::int64_t number, int position, std::map<std::int
                             leaves.push_back(e.version);
                     }
                     if (r.ranks.size() > 1) {
-                        const auto known = std::find(lists_.begin(), lists_.end(), leaves);
+                        const auto known = std::ranges::find(lists_, leaves);
                         e = {missing, static_cast<int>(known - lists_.begin())};
                         if (known == lists_.end()) lists_.push_back(leaves);
                     }

@@ -89,8 +89,8 @@ bool reached_overlap(const Schedule& s, std::size_t work, int id) {
                     reached.emplace_back(address, at);
                 }
     }
-    std::sort(reached.begin(), reached.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-    return std::adjacent_find(reached.begin(), reached.end(), [](const auto& x, const auto& y) {
+    std::ranges::sort(reached, [](const auto& x, const auto& y) { return x.first < y.first; });
+    return std::ranges::adjacent_find(reached, [](const auto& x, const auto& y) {
                return x.first == y.first && x.second != y.second;
            }) != reached.end();
 }
@@ -98,11 +98,10 @@ bool reached_overlap(const Schedule& s, std::size_t work, int id) {
 // Whether the array is touched by rows of nests alone, so that boxes of it may hold more than its elements: no box is
 // copied, by messages, tasks or to the next time, and what each nest reaches does not overlap.
 bool row_by_row(const Schedule& s, int id) {
-    if (std::any_of(s.messages.begin(), s.messages.end(), [&](const Message& m) { return m.array == id; }))
-        return false;
+    if (std::ranges::any_of(s.messages, [&](const Message& m) { return m.array == id; })) return false;
     for (std::size_t w = 0; w < s.works.size(); ++w) {
         const auto of_array = [&](const auto& list) {
-            return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.array == id; });
+            return std::ranges::any_of(list, [&](const auto& x) { return x.array == id; });
         };
         if (const TaskWork* task = s.works[w].task()) {
             if (of_array(task->reads) || of_array(task->writes)) return false;
@@ -110,7 +109,7 @@ bool row_by_row(const Schedule& s, int id) {
         }
         const NestWork& nest = *s.works[w].nest();
         if (!of_array(nest.places)) continue;
-        const bool carries = std::any_of(nest.places.begin(), nest.places.end(), [&](const Access& p) {
+        const bool carries = std::ranges::any_of(nest.places, [&](const Access& p) {
             return p.array == id && p.writes && p.keeps && s.arrays[id].time_buffers > 1;
         });
         if (nest.loops.n == 0 || carries || reached_overlap(s, w, id)) return false;

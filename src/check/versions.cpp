@@ -58,8 +58,7 @@ std::string VersionTable::text(const Versions& leaves, std::int64_t count) const
     };
     if (count == 1) return one(leaves[0]);
     const int array = leaves[0] < 0 ? -1 : array_of(leaves[0]);
-    const bool same_array =
-        array >= 0 && std::all_of(leaves.begin(), leaves.end(), [&](Version v) { return array_of(v) == array; });
+    const bool same_array = array >= 0 && std::ranges::all_of(leaves, [&](Version v) { return array_of(v) == array; });
     std::string text = same_array ? concat("the values of array ", array, " of ranks ") : "";
     for (std::size_t i = 0; i < leaves.size(); ++i)
         text += (i ? ", " : "") + (same_array ? std::to_string(rank_of(leaves[i])) : one(leaves[i]));

@@ -237,7 +237,7 @@ void Agreement::take_round() {
 }
 
 const std::byte* Agreement::piggyback(int rank) const {
-    const auto at = std::find_if(piggyback_.begin(), piggyback_.end(), [&](const auto& c) { return c.rank == rank; });
+    const auto at = std::ranges::find_if(piggyback_, [&](const auto& c) { return c.rank == rank; });
     return at == piggyback_.end() ? nullptr : at->data;
 }
 

@@ -70,7 +70,7 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
     }
     if (hosts.size() == 1) p.host_of.clear();
     const std::vector<double> shares = shares_of(neighbours), cores = shares_of(neighbours, ShareOf::cores);
-    std::vector<std::int64_t> least{lanes_of(*std::min_element(cores.begin(), cores.end()))};
+    std::vector<std::int64_t> least{lanes_of(*std::ranges::min_element(cores))};
     allreduce_min(t, least);
     p.share = static_cast<int>(least[0]);
     p.threads = threads ? threads : p.share;

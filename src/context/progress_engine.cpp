@@ -281,7 +281,7 @@ void ProgressEngine::add(std::shared_ptr<Operation> operation) {
     }
     count_.fetch_add(1, std::memory_order_relaxed);
     auto& list = engines_of_thread();
-    const bool known = std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.lock().get() == this; });
+    const bool known = std::ranges::any_of(list, [&](const auto& e) { return e.lock().get() == this; });
     if (!known) list.push_back(weak_from_this());
     advance_all();
 }

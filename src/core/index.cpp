@@ -84,26 +84,22 @@ std::string to_string(const Box& box) {
 }
 
 IndexMatrix::IndexMatrix(const std::vector<Index>& rows) : n(static_cast<int>(rows.size())) {
-    if (rows.empty() || rows.size() > max_dims ||
-        std::any_of(rows.begin(), rows.end(), [&](const Index& r) { return r.n != n; }))
+    if (rows.empty() || rows.size() > max_dims || std::ranges::any_of(rows, [&](const Index& r) { return r.n != n; }))
         throw ConfigError("a matrix of " + std::to_string(rows.size()) + " rows was given; 1 to " +
                           std::to_string(max_dims) + " rows of as many entries are allowed");
-    std::copy(rows.begin(), rows.end(), row.begin());
+    std::ranges::copy(rows, row.begin());
 }
 
 IndexMatrix IndexMatrix::identity(int n) {
     IndexMatrix m;
     m.n = n;
-    for (int k = 0; k < n; ++k) {
-        m.row[k] = Index::filled(n, 0);
-        m.row[k][k] = 1;
-    }
+    for (int k = 0; k < n; ++k) m.row[k] = Index::unit(n, k);
     return m;
 }
 
 bool IndexMatrix::keeps(int k) const {
-    return std::count(row[k].begin(), row[k].end(), 0) == n - 1 &&
-           std::any_of(row[k].begin(), row[k].end(), [](auto x) { return x == 1 || x == -1; });
+    return std::ranges::count(row[k], 0) == n - 1 &&
+           std::ranges::any_of(row[k], [](auto x) { return x == 1 || x == -1; });
 }
 
 Index operator*(const IndexMatrix& m, const Index& x) {

@@ -13,6 +13,11 @@ std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t p
     return part * (extent / parts) + std::min(part, extent % parts);
 }
 
+Box even_part(const Box& box, int k, std::int64_t parts, std::int64_t part) {
+    return box.with(k, box.lo[k] + block_start(box.extent(k), parts, part),
+                    box.lo[k] + block_start(box.extent(k), parts, part + 1));
+}
+
 std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at) {
     const std::int64_t size = extent / parts, larger = extent % parts;  // blocks of size + 1 come first
     if (at < larger * (size + 1)) return at / (size + 1);
@@ -110,7 +115,7 @@ Layout Layout::following(const Index& points, const Index& factors) const {
 
 Layout Layout::cut_as(const std::vector<Cut>& others) const {
     Layout other = *this;
-    std::copy(others.begin(), others.end(), other.cuts.begin());
+    std::ranges::copy(others, other.cuts.begin());
     return other;
 }
 
@@ -245,7 +250,7 @@ Index default_grid(const Index& shape, int ranks, int fixed) {
 
 Index default_grid(const Index& shape, int ranks, const std::vector<bool>& whole) {
     Index grid = Index::filled(shape.n, 1), best = grid;
-    if (ranks > 1 && std::find(whole.begin(), whole.end(), false) == whole.end())
+    if (ranks > 1 && std::ranges::find(whole, false) == whole.end())
         throw ConfigError("no loop index of this nest can be cut over " + std::to_string(ranks) +
                           " ranks; allowed is 1 rank");
     double least = std::numeric_limits<double>::infinity();

@@ -34,15 +34,14 @@ bool Alarms::heard() {
     if (left_ >= 0)
         throw MpiError("rank " + std::to_string(left_) +
                        " could not go on with the messages of this context; make a new context");
-    const bool stopped =
-        std::any_of(heard_.begin(), heard_.end(), [&](const Alarm& a) { return a.number / 2 == number_; });
+    const bool stopped = std::ranges::any_of(heard_, [&](const Alarm& a) { return a.number / 2 == number_; });
     if (stopped && blocks_ > 1) raise();
     return stopped;
 }
 
 const Alarm* Alarms::of_this_work(int from) const {
-    const auto it = std::find_if(heard_.begin(), heard_.end(),
-                                 [&](const Alarm& a) { return a.from == from && a.number / 2 == number_; });
+    const auto it =
+        std::ranges::find_if(heard_, [&](const Alarm& a) { return a.from == from && a.number / 2 == number_; });
     return it == heard_.end() ? nullptr : &*it;
 }
 

@@ -1,5 +1,4 @@
 #include "execute/execution.hpp"
-#include "execute/alarms.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <new>
 
 #include "core/concat.hpp"
+#include "execute/alarms.hpp"
 #include "execute/tuning.hpp"
 #include "tilewave/engine/layout.hpp"
 

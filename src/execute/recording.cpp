@@ -19,7 +19,7 @@ void Notes::add(const Schedule& s, int kind, Recording r) {
     std::vector<std::size_t> waits;  // by lane: so many messages does it wait for in a repetition
     for (const auto& steps : s.lanes)
         waits.push_back(static_cast<std::size_t>(
-            std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.op == Op::wait; })));
+            std::ranges::count_if(steps, [](const Step& step) { return step.op == Op::wait; })));
     for (std::int64_t k = 0; k < r.times; ++k) {
         const auto at = static_cast<std::size_t>(k);
         Recording one;

@@ -256,7 +256,7 @@ std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes,
             bool left = false;
             while (done.size() < 2) {
                 t.poll(done);
-                if (left || std::find(done.begin(), done.end(), 0) == done.end()) continue;
+                if (left || std::ranges::find(done, 0) == done.end()) continue;
                 left = true;
                 found.push_back(now_s() - begin);
             }

@@ -51,7 +51,7 @@ std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples
     std::array<std::int64_t, each> numbers;
     numbers.fill(-1);
     if (samples.empty()) return numbers;
-    if (std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return s.points == 0; })) {
+    if (std::ranges::any_of(samples, [](const RateSample& s) { return s.points == 0; })) {
         numbers.fill(nothing);
         return numbers;
     }

@@ -31,9 +31,7 @@ void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, s
     const std::int64_t layers =
         halves ? ceil_div(box.extent(cut), 2) : std::max<std::int64_t>(1, limit / (box.points() / box.extent(cut)));
     for (std::int64_t lo = box.lo[cut]; lo < box.hi[cut] && left > 0; lo += layers) {
-        Box part = box;
-        part.lo[cut] = lo;
-        part.hi[cut] = std::min(lo + layers, box.hi[cut]);
+        const Box part = box.with(cut, lo, std::min(lo + layers, box.hi[cut]));
         pieces(part, limit, rows, out, left);
     }
 }
@@ -90,7 +88,7 @@ Pieces tiles_by_lane(const Schedule& s) {
         for (const Box& box : lane)
             points.push_back(work.of(middle(box, rows, short_row)).points > 0 ? work.of(box).points : 0);
         if (lane.empty()) continue;
-        const std::int64_t most = *std::max_element(points.begin(), points.end());
+        const std::int64_t most = *std::ranges::max_element(points);
         std::size_t first = lane.size() / 3;
         for (std::size_t looked = 0; looked < lane.size() && 10 * points[first] < 9 * most; ++looked)
             first = (first + 1) % lane.size();
@@ -130,9 +128,7 @@ Pieces strips(const Pieces& boxes, const std::vector<bool>& rows, std::int64_t m
             while (k > 0 && !rows[k]) --k;
             const std::int64_t width = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1));
             for (std::int64_t lo = box.lo[k]; lo < box.hi[k] && left > 0; lo += width) {
-                Box strip = box;
-                strip.lo[k] = lo;
-                strip.hi[k] = std::min(lo + width, box.hi[k]);
+                const Box strip = box.with(k, lo, std::min(lo + width, box.hi[k]));
                 left -= strip.points();
                 result[l].push_back(strip);
             }

@@ -73,10 +73,10 @@ namespace {
 // alone, nor does it count among few_times.
 double usual(std::vector<double>& values) {
     if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     // While others have the CPU nothing is known of the tile.
     const double low = values[(values.size() - 1) / 4];
-    values.erase(std::upper_bound(values.begin(), values.end(), 1.5 * low + least_absence_s), values.end());
+    values.erase(std::ranges::upper_bound(values, 1.5 * low + least_absence_s), values.end());
     const double middle = values[(values.size() - 1) / 2];
     if (values.size() < few_times) return middle;
     return std::accumulate(values.begin(), values.end(), 0.0,
@@ -87,7 +87,7 @@ double usual(std::vector<double>& values) {
 // RateSample::spread of these times.
 double spread(std::vector<double>& values) {
     if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     const std::size_t last = values.size() - 1;
     return (values[3 * last / 4] - values[last / 4]) / std::max(values[last / 2], 1e-12);
 }
@@ -215,8 +215,7 @@ std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
 }
 
 std::pair<SweepProblem, Plan> sample_case(const SweepProblem& problem, const Plan& plan, int rank) {
-    Index row = plan.row.n ? plan.row : Index::filled(problem.dims(), 0);
-    if (plan.row.n == 0) row[row.n - 1] = 1;
+    const Index row = plan.row.n ? plan.row : Index::unit(problem.dims(), problem.dims() - 1);
     SweepProblem less = problem;
     while (held_bytes(less, plan, rank) > most_sample_bytes) {
         // The dimension that leaves least. Of equals one that rows do not go along, as what lies between two rows is to

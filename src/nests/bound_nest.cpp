@@ -121,7 +121,7 @@ struct BoundNest::State {
     Report run(std::optional<std::int64_t> steps) {
         const std::shared_ptr<const HashedStatus> mine = say(steps);
         const auto serves = [&](const auto& v) { return v->serves(steps); };
-        const auto found = std::find_if(variants.begin(), variants.end(), serves);
+        const auto found = std::ranges::find_if(variants, serves);
         renew();
         if (found != variants.end() && mine->kind == RankStatus::Kind::fine) return (*found)->run(mine, steps);
         agree(context, mine);  // throws where these steps are refused

@@ -453,7 +453,7 @@ void BoundSweep::add_timeline(Report& report, const Notes& notes, const Rest* re
     }
     std::string ratio(reinterpret_cast<const char*>(&all.overlap_ratio), sizeof all.overlap_ratio);
     broadcast(t, ratio, 0);
-    std::copy(ratio.begin(), ratio.end(), reinterpret_cast<char*>(&report.overlap_ratio));
+    std::ranges::copy(ratio, reinterpret_cast<char*>(&report.overlap_ratio));
     if (t.rank() > 0) return;
     report.parts = all.parts;
     report.lanes = all.lanes;

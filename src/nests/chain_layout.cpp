@@ -32,13 +32,13 @@ struct ArrayLayout {
 };
 
 int loops_of_time(const SweepProblem& p) {
-    return std::any_of(p.arrays.begin(), p.arrays.end(), [](const NestArray& a) { return a.time_buffers > 0; });
+    return std::ranges::any_of(p.arrays, [](const NestArray& a) { return a.time_buffers > 0; });
 }
 
 // The sign of each loop; nothing where loops are skewed, or an array has its dimensions in another order.
 std::optional<Index> signs_of(const SweepProblem& p) {
     for (const NestArray& a : p.arrays)
-        if (!a.replicated && !std::is_sorted(a.axes.begin(), a.axes.end())) return {};
+        if (!a.replicated && !std::ranges::is_sorted(a.axes)) return {};
     Index signs = Index::filled(p.dims(), 1);
     for (int k = 0; k < p.dims(); ++k) {
         if (!p.loops.keeps(k)) return {};
@@ -118,7 +118,7 @@ public:
                 if (best_s && time_s >= *best_s) continue;
                 if (std::string text = maker_.join(nests); !text.empty()) throw ConfigError(text);
                 best_s = time_s;
-                if (std::none_of(choices.begin(), choices.end(), any) || time_s <= most_of_separate * separate_s)
+                if (std::ranges::none_of(choices, any) || time_s <= most_of_separate * separate_s)
                     break;                        // no layout can be much better
             } catch (const ConfigError& error) {  // on all ranks
                 why = error.what();
@@ -161,7 +161,7 @@ private:
         std::vector<std::size_t> heaviest;
         for (std::size_t n = 0; n < members_.size(); ++n)
             if (!shared_[n].empty() && layout_of(members_[n])) heaviest.push_back(n);
-        std::stable_sort(heaviest.begin(), heaviest.end(), [&](std::size_t n, std::size_t m) {
+        std::ranges::stable_sort(heaviest, [&](std::size_t n, std::size_t m) {
             return members_[n].nest->time_s > members_[m].nest->time_s;
         });
         for (const std::size_t n : heaviest) {
@@ -187,7 +187,7 @@ private:
             if (!wanted) return;
             choices[n] = *wanted;
         }
-        if (std::find(all.begin(), all.end(), choices) == all.end()) all.push_back(std::move(choices));
+        if (std::ranges::find(all, choices) == all.end()) all.push_back(std::move(choices));
     }
 
     // By member: the halos with which arrays of one memory keep as much as any of them wants. A wider halo of one array
@@ -268,7 +268,7 @@ private:
     std::shared_ptr<ChainNest> prepared(std::size_t n, PlanRequest choices, const LeastHalos& halos) const {
         const ChainMember& m = members_[n];
         bool as_planned = false;
-        if (!any(choices) && std::any_of(halos.begin(), halos.end(), [](const auto& h) { return h.lo.n > 0; })) {
+        if (!any(choices) && std::ranges::any_of(halos, [](const auto& h) { return h.lo.n > 0; })) {
             as_planned = true;  // wider halos must not change what is in common
             choices.storage = m.plan.storage;
             if (ranks_ > 1) choices.grid = m.plan.grid, choices.weights = m.plan.weights;

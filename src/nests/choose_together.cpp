@@ -39,7 +39,7 @@ bool skewed(const Contender& c) {
 
 // The same of a loop that runs in the other direction: its rate is that of this one.
 std::string either_direction(const Index& loop) {
-    const auto first = std::find_if(loop.begin(), loop.end(), [](std::int64_t factor) { return factor != 0; });
+    const auto first = std::ranges::find_if(loop, [](std::int64_t factor) { return factor != 0; });
     Index positive = loop;
     if (first != loop.end() && *first < 0)
         for (std::int64_t& factor : positive.v) factor = -factor;
@@ -144,7 +144,7 @@ private:
         // Point by point is never faster than vectors: arrays as they are pay only where they need not be brought into
         // another order.
         const auto slow = [&](const Contender& c) { return !skewed(c) && !c.first->vectors() && !call_->in_place; };
-        if (!std::all_of(contenders_.begin(), contenders_.end(), slow)) std::erase_if(contenders_, slow);
+        if (!std::ranges::all_of(contenders_, slow)) std::erase_if(contenders_, slow);
         for (Contender& c : contenders_) {
             const std::string key = body_key(c);
             const auto same =
@@ -178,7 +178,8 @@ private:
     }
 
     std::vector<Alternative> listed() {
-        if (call_->plan) return {planned_alternative(call_->problem, context_.size(), call_->request, *call_->plan, machine_)};
+        if (call_->plan)
+            return {planned_alternative(call_->problem, context_.size(), call_->request, *call_->plan, machine_)};
         PlanRequest request = call_->request;
         request.threads = std::min(request.threads, call_->lanes_here.value_or(request.threads));
         const bool fixed = request.row || request.storage == StorageKind::plain;

@@ -119,11 +119,9 @@ struct GatherTasks::Calls {
     }
 
     Box box_of(std::int64_t k, const GatherRange& part) const {
-        Box box = loops.space;
-        box.lo[problem.time] = at(k), box.hi[problem.time] = box.lo[problem.time] + 1;
-        box.lo[problem.cut] = std::max(box.lo[problem.cut], part.lo);
-        box.hi[problem.cut] = std::min(box.hi[problem.cut], part.hi);
-        return box;
+        const Box box = loops.space.with(problem.time, at(k), at(k) + 1);
+        const int cut = problem.cut;
+        return box.with(cut, std::max(box.lo[cut], part.lo), std::min(box.hi[cut], part.hi));
     }
 
     void points(std::int64_t k, const GatherRange& part, int lane) {
@@ -138,8 +136,7 @@ struct GatherTasks::Calls {
             origins[q] = (p.matrix < 0 ? p.data : plane(p.matrix, k - p.back)) + p.offset;
             along[q] = p.stride_bytes[last];
         }
-        Index direction = Index::filled(last + 1, 0);
-        direction[last] = 1;
+        const Index direction = Index::unit(last + 1, last);
         Index at = box.lo;
         do {
             const auto [lo, hi] = loops.clipped(at, box.lo[last], box.hi[last]);

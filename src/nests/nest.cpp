@@ -65,7 +65,7 @@ std::string accesses_of(const SweepProblem& p) {
         text += ", array of " + std::to_string(a.item_bytes) + " bytes";
         if (a.aligned || a.replicated) text += ", shape " + to_string(a.shape);
         if (a.replicated) text += " on every rank";
-        if (a.axes.n < p.dims() - (a.time_buffers > 0) || !std::is_sorted(a.axes.begin(), a.axes.end()))
+        if (a.axes.n < p.dims() - (a.time_buffers > 0) || !std::ranges::is_sorted(a.axes))
             text += ", shape " + to_string(a.shape) + " along " + to_string(a.axes);
         if (a.window) text += ", a window";
         if (a.scale.n)

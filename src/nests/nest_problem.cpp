@@ -80,7 +80,7 @@ void check_axes(const ArrayReads& a, int time, int dims) {
     const int first = a.update ? 0 : time;
     bool wrong = a.axes.n != a.shape.n;
     for (int d = 0; d < a.axes.n && !wrong; ++d)
-        wrong = a.axes[d] < first || a.axes[d] >= dims || std::count(a.axes.begin(), a.axes.end(), a.axes[d]) > 1;
+        wrong = a.axes[d] < first || a.axes[d] >= dims || std::ranges::count(a.axes, a.axes[d]) > 1;
     if (wrong)
         throw ConfigError("indexed_by: loops " + to_string(a.axes) + " were given for an array of shape " +
                           to_string(a.shape) + "; allowed: a loop for each dimension, each once, from " +
@@ -273,7 +273,7 @@ CheckedNest checked(const NestLoops& loops, std::span<const ArrayReads> arrays, 
     if (arrays.empty()) throw ConfigError("a nest was given no array; allowed: one or more that it writes or reads");
     for (const ArrayReads& a : g.arrays)
         g.dims = std::max({g.dims, a.shape.n + (a.axes.n ? 0 : g.first),
-                           a.axes.n ? static_cast<int>(*std::max_element(a.axes.begin(), a.axes.end())) + 1 : 0});
+                           a.axes.n ? static_cast<int>(*std::ranges::max_element(a.axes)) + 1 : 0});
     if (loops.over && std::ranges::all_of(arrays, [](const ArrayReads& a) { return a.axes.n > 0; }))
         g.dims = std::max(g.dims, loops.over->dims() + g.first);
     if (g.dims > max_dims)
@@ -312,7 +312,7 @@ bool in_loop_order(const CheckedNest& g, const ArrayReads& a) {
 
 // Whether every rank needs an array whole: ranks cut loops that it lacks, or has in another order.
 bool is_whole(const CheckedNest& g, const ArrayReads& a) {
-    return !a.written && (a.axes.n < g.dims - g.first || !std::is_sorted(a.axes.begin(), a.axes.end()) ||
+    return !a.written && (a.axes.n < g.dims - g.first || !std::ranges::is_sorted(a.axes) ||
                           g.any(&ArrayReads::pivots) || std::ranges::any_of(g.arrays, reads_whole));
 }
 

@@ -7,16 +7,6 @@ namespace tilewave {
 
 using namespace tuning;
 
-namespace {
-
-Index last_unit(int n) {
-    Index e = Index::filled(n, 0);
-    e[n - 1] = 1;
-    return e;
-}
-
-}  // namespace
-
 int PreparedSweep::stagger() const {
     const int n = problem_.dims();
     if (problem_.sequential || n < 2) return 0;
@@ -40,9 +30,8 @@ std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep:
     for (const Access& place : places) {
         const auto writes = [&](const Access& p) { return p.writes && p.array == place.array; };
         result.emplace_back();
-        if (std::count_if(places.begin(), places.end(), writes) != 1) continue;
-        const Index y =
-            only_nest(schedule_).order * (place.offset - std::find_if(places.begin(), places.end(), writes)->offset);
+        if (std::ranges::count_if(places, writes) != 1) continue;
+        const Index y = only_nest(schedule_).order * (place.offset - std::ranges::find_if(places, writes)->offset);
         if (std::all_of(y.begin(), y.end() - 2, [](auto x) { return x == 0; }))
             result.back() = {y[y.n - 2], y[y.n - 1]};
     }
@@ -52,7 +41,7 @@ std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep:
 std::vector<std::pair<int, std::int64_t>> PreparedSweep::same_row() const {
     std::vector<std::pair<int, std::int64_t>> result;
     if (has_tasks(plan_)) return {problem_.accesses.size(), {-1, 0}};
-    const Index along = inverse(only_nest(schedule_).order) * last_unit(problem_.dims());
+    const Index along = inverse(only_nest(schedule_).order) * Index::unit(problem_.dims(), problem_.dims() - 1);
     const std::vector<Access>& places = only_nest(schedule_).places;
     for (std::size_t q = 0; q < places.size(); ++q) {
         result.push_back({-1, 0});
@@ -85,7 +74,7 @@ std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arr
         }
         return tasks_of(problem_, plan_, context_.rank())->row_steps(std::move(steps));
     }
-    return steps_by(inverse(only_nest(schedule_).order) * last_unit(problem_.dims()), arrays);
+    return steps_by(inverse(only_nest(schedule_).order) * Index::unit(problem_.dims(), problem_.dims() - 1), arrays);
 }
 
 // Bytes that each place moves by when a point moves by `along`.

@@ -44,11 +44,9 @@ PreparedSweep::~PreparedSweep() = default;
 
 void PreparedSweep::prepare_steps(std::int64_t steps) {
     const StepBlocks blocks = StepBlocks::of(problem_, plan_, steps);
-    const bool in_time = std::all_of(problem_.accesses.begin(), problem_.accesses.end(), [&](const Access& p) {
-        return !p.writes || problem_.arrays[p.array].time_buffers > 0;
-    });
-    const bool even = std::all_of(problem_.bounds.begin(), problem_.bounds.end(),
-                                  [](const Bound& b) { return b.coefficients[0] == 0; });
+    const bool in_time = std::ranges::all_of(
+        problem_.accesses, [&](const Access& p) { return !p.writes || problem_.arrays[p.array].time_buffers > 0; });
+    const bool even = std::ranges::all_of(problem_.bounds, [](const Bound& b) { return b.coefficients[0] == 0; });
     if (!in_time || !even || window_)
         throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
     if (blocks.rest > 0) (void)rest_of(blocks.rest);
@@ -74,8 +72,7 @@ PreparedSweep& PreparedSweep::widened(const LeastHalos& halos) {
     bool rows = plan_.storage == StorageKind::plain && plan_.row.n == 0 && !window_ && !has_tasks(plan_);
     for (const NestArray& a : problem_.arrays)  // bytes to the next point of a row do not depend on halos
         rows = rows && a.scale.n == 0 &&
-               (a.replicated || std::find(a.axes.begin(), a.axes.end(), last) == a.axes.end() ||
-                a.axes[a.axes.n - 1] == last);
+               (a.replicated || std::ranges::find(a.axes, last) == a.axes.end() || a.axes[a.axes.n - 1] == last);
     if (!rows) return *this;
     const auto found = std::ranges::find(wider_, halos, [](const auto& one) { return one.first; });
     if (found != wider_.end()) return *found->second;

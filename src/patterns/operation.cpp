@@ -260,11 +260,11 @@ void PatternOperation::take_tag() {
 void PatternOperation::prepare() {
     if (!again_) made_ = make_problem();
     const PatternProblem& q = problem();
-    piggyback_ = may_piggyback(call_, port(), context_.paths_off()) &&
-                 std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
-                     return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
-                            piggyback_limit_bytes(q.kind, q.ranks);
-                 });
+    piggyback_ =
+        may_piggyback(call_, port(), context_.paths_off()) && std::ranges::all_of(q.columns, [&](std::int64_t n) {
+            return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
+                   piggyback_limit_bytes(q.kind, q.ranks);
+        });
     if (again_) {
         plan_ = transfer_->plan();
     } else {

@@ -223,7 +223,7 @@ private:
     void release() {
         const std::scoped_lock guard(engine_->receivers.lock);
         auto& q = queue();
-        q.erase(std::find(q.begin(), q.end(), this));
+        q.erase(std::ranges::find(q, this));
         if (q.empty()) engine_->receivers.queues.erase({from_, tag_});
         released_ = true;
     }

@@ -72,8 +72,8 @@ PatternTransfer::PatternTransfer(Context& context, Compared compared, const Patt
     if (call.keep) return;
     std::size_t all = problem_.columns.size();  // for the calls like this one
     const auto add = [&](std::int64_t value) { all = all * 31 + std::hash<std::int64_t>()(value); };
-    std::for_each(compared_.agreed.begin(), compared_.agreed.end(), add);
-    std::for_each(problem_.columns.begin(), problem_.columns.end(), add);
+    std::ranges::for_each(compared_.agreed, add);
+    std::ranges::for_each(problem_.columns, add);
     const auto number = static_cast<std::int64_t>(all >> 2) + 1;
     compared_.given[0] = number;
     compared_.given[1] = -number;

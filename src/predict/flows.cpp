@@ -37,7 +37,7 @@ void Flows::end(std::int32_t id, double now) {
     Flow& flow = flows_[id];
     for (const std::int32_t l : flow.links) {
         auto& all = links_[l].flows;
-        *std::find(all.begin(), all.end(), id) = all.back();
+        *std::ranges::find(all, id) = all.back();
         all.pop_back();
         if (links_[l].level < unlimited) look_at(l);
     }
@@ -65,7 +65,7 @@ void Flows::change_level(std::int32_t id) {
     const double before = link.level;
     wanted_.clear();
     for (const std::int32_t f : link.flows) wanted_.push_back(level_without(flows_[f], id));
-    std::sort(wanted_.begin(), wanted_.end());
+    std::ranges::sort(wanted_);
     double left = link.bytes_s;
     link.level = unlimited;
     for (std::size_t i = 0; i < wanted_.size(); ++i) {

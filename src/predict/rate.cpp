@@ -8,7 +8,7 @@ namespace tilewave {
 
 KernelRate fit_rate(std::span<const RateSample> samples) {
     if (samples.size() < 3 || samples.size() > 4 ||
-        std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return !(s.points > 0); }))
+        std::ranges::any_of(samples, [](const RateSample& s) { return !(s.points > 0); }))
         throw ConfigError(
             concat("a rate was asked for from ", samples.size(), " samples; allowed: three or four, each with points"));
     KernelRate r;

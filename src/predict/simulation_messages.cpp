@@ -89,7 +89,7 @@ void Simulation::advance(std::int32_t id, double now) {
     m.due = -1;
     if (m.stage != Stage::arriving) {
         auto& waiting = ranks_[m.stage == Stage::granted ? s.rank : r.rank].meetings;
-        if (const auto it = std::find(waiting.begin(), waiting.end(), id); it != waiting.end()) waiting.erase(it);
+        if (const auto it = std::ranges::find(waiting, id); it != waiting.end()) waiting.erase(it);
     }
     switch (m.stage) {
         case Stage::asked:

@@ -90,8 +90,8 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
                 lane.thread = static_cast<std::int32_t>(threads_.size()) + lane.number % options_.threads;
                 continue;
             }
-            if (!s.lanes[l].empty() && std::all_of(s.lanes[l].begin(), s.lanes[l].end(),
-                                                   [](const Step& step) { return step.op == Op::await; }))
+            if (!s.lanes[l].empty() &&
+                std::ranges::all_of(s.lanes[l], [](const Step& step) { return step.op == Op::await; }))
                 ranks_.back().helped = true;
         }
         for (int t = 0; runs_round_robin(s) && t < options_.threads; ++t)
@@ -203,7 +203,7 @@ void Simulation::set_up_cpus() {
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
         const Lane& lane = lanes_[l];
         const auto& steps = schedules_[lane.rank].lanes[lane.number];
-        const bool works = std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == Op::compute; });
+        const bool works = std::ranges::any_of(steps, [](const Step& s) { return s.op == Op::compute; });
         if (works) sets[machine_.set_of[lane.rank]].lanes.push_back(static_cast<std::int32_t>(l));
     }
     for (std::size_t s = 0; s < sets.size(); ++s) {

@@ -27,8 +27,7 @@ void check_periodic(const SweepProblem& problem) {
                     throw ConfigError(concat("loop ", k, " is periodic, and subscripts multiply it by ", a.scale[m],
                                              ", in a field of ", a.field_shape[m], " elements; allowed are ",
                                              a.scale[m] * n, ", which are there once as it goes around"));
-        if (k == 0 && std::any_of(problem.arrays.begin(), problem.arrays.end(),
-                                  [](const NestArray& a) { return a.time_buffers > 0; }))
+        if (k == 0 && std::ranges::any_of(problem.arrays, [](const NestArray& a) { return a.time_buffers > 0; }))
             throw ConfigError("loop 0 is periodic; it is time, which is not");
         if (problem.space.lo[k] < 0 || problem.space.hi[k] > n)
             throw ConfigError(concat("the space ", problem.space, " leaves the period ", n, " of loop ", k));
@@ -37,8 +36,7 @@ void check_periodic(const SweepProblem& problem) {
 
 void check_time(const SweepProblem& problem, const Access& p) {
     const int time_buffers = problem.arrays[p.array].time_buffers;
-    Index next = Index::filled(problem.dims(), 0);
-    next[0] = 1;
+    const Index next = Index::unit(problem.dims(), 0);
     if (p.writes && p.offset != next)
         throw ConfigError(concat("an array with time buffers is written at offset ", p.offset, "; allowed is ", next));
     const auto comes_before = [&](const Index& d) {  // or is the same point

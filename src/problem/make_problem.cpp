@@ -61,8 +61,7 @@ public:
 private:
     template <class Is>
     bool any_spread(Is is) const {
-        return std::any_of(nest_.arrays.begin(), nest_.arrays.end(),
-                           [&](const LoopNest::Array& a) { return !a.whole && is(a); });
+        return std::ranges::any_of(nest_.arrays, [&](const LoopNest::Array& a) { return !a.whole && is(a); });
     }
     // The first array that is part of the same memory.
     int whole_of(int a) const { return nest_.arrays[a].field < 0 ? a : nest_.arrays[a].field; }
@@ -116,7 +115,7 @@ private:
             if (!p.wholes.empty() || place.along) p.wholes.resize(p.accesses.size());
             if (place.along) p.wholes.back() = true;
         }
-        const int least = std::min(2, *std::max_element(buffers.begin(), buffers.end()));
+        const int least = std::min(2, *std::ranges::max_element(buffers));
         for (int a = 0; a < static_cast<int>(buffers.size()); ++a) {
             if (steps(a)) buffers[a] = buffers[whole_of(a)], history[a] = history[whole_of(a)];
             if (buffers[a] == 0) continue;
@@ -124,8 +123,7 @@ private:
             const int more = nest_.arrays[a].joined && history[a] > 0;
             buffers[a] = std::max({buffers[a], least, history[a] + 1 + more});
         }
-        const bool uneven = std::any_of(nest_.bounds.begin(), nest_.bounds.end(),
-                                        [](const Bound& b) { return b.coefficients[0] != 0; });
+        const bool uneven = std::ranges::any_of(nest_.bounds, [](const Bound& b) { return b.coefficients[0] != 0; });
         for (std::size_t q = 0; q < p.accesses.size(); ++q) {
             // Where no point is, for one of several time steps or in all of them, what was there stays.
             const int count = buffers[p.accesses[q].array];
@@ -140,7 +138,7 @@ private:
     bool of_points() const {
         if (scaled_) return true;
         if (nest_.sequential || cut_ || !nest_.pivots.empty() ||
-            std::any_of(nest_.arrays.begin(), nest_.arrays.end(), [](const LoopNest::Array& a) { return a.window; }))
+            std::ranges::any_of(nest_.arrays, [](const LoopNest::Array& a) { return a.window; }))
             return false;
         Index found = Index::filled(nest_.box.dims(), -1);
         return any_spread([&](const LoopNest::Array& a) {
@@ -180,8 +178,7 @@ private:
     // own it, and a coarser grid is less to move. Of equals the first one that is accessed, writes first.
     void follow_finest(SweepProblem& p) const {
         const auto first_access = [&](std::size_t a) {
-            return std::find_if(p.accesses.begin(), p.accesses.end(),
-                                [&](const Access& q) { return q.array == static_cast<int>(a); });
+            return std::ranges::find_if(p.accesses, [&](const Access& q) { return q.array == static_cast<int>(a); });
         };
         std::size_t finest = p.arrays.size();
         std::int64_t most = 0;

@@ -70,9 +70,9 @@ Index row_of_blocks(const SweepProblem& problem, const Plan& plan) {
 bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
     bool whole_loops = true;  // z coordinates are loop indices
     for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
-    const bool carried = problem.arrays[a].time_buffers > 1 &&
-                         std::any_of(problem.accesses.begin(), problem.accesses.end(),
-                                     [&](const Access& p) { return p.array == a && p.writes && p.keeps; });
+    const bool carried =
+        problem.arrays[a].time_buffers > 1 &&
+        std::ranges::any_of(problem.accesses, [&](const Access& p) { return p.array == a && p.writes && p.keeps; });
     return !whole_loops && (plan.ranks() > 1 || carried);
 }
 

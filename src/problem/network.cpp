@@ -146,7 +146,7 @@ std::string name_of(NetworkShape topology) {
 }
 
 NetworkShape topology_of(const std::string& name) {
-    const auto at = std::find(names.begin(), names.end(), name);
+    const auto at = std::ranges::find(names, name);
     if (at == names.end())
         throw ConfigError("topology is '" + name + "'; allowed: hosts, switch, fat tree, torus, dragonfly");
     return static_cast<NetworkShape>(at - names.begin());

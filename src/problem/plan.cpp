@@ -78,7 +78,7 @@ bool Plan::layers_together(const SweepProblem& problem) const {
 
 int Plan::most_slices(const SweepProblem& problem) const {
     std::int64_t least = 1;
-    const bool across = row.n > 0 && std::any_of(row.begin(), row.end(), [](auto x) { return x < 0; });
+    const bool across = row.n > 0 && std::ranges::any_of(row, [](auto x) { return x < 0; });
     if (mapping_dim == tile.n - 1)
         least = shortest_sliced_row;
     else if (tile.n > 2 && across && layers_together(problem) && order(tile.n).row[tile.n - 3][mapping_dim] != 0)
@@ -108,7 +108,7 @@ void check_grid(const Index& grid, int n, int ranks) {
     std::int64_t product = 1;
     for (auto g : grid)
         product = g < 1 || product > ranks ? product : product * std::min<std::int64_t>(g, ranks + std::int64_t{1});
-    if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product > ranks)
+    if (std::ranges::any_of(grid, [](auto g) { return g < 1; }) || product > ranks)
         throw ConfigError(concat("grid ", grid, " was given for ", ranks,
                                  " ranks; its entries must be >= 1 and multiply to at most ", ranks));
 }
@@ -147,8 +147,8 @@ static void check_row(const SweepProblem& problem, const Plan& plan) {
             concat("row ", plan.row,
                    " was given for a nest that runs in loop order; allowed are rows along the last dimension"));
     // A row has one step a place, time buffers are reused in turn.
-    const bool time_buffers = std::any_of(problem.arrays.begin(), problem.arrays.end(),
-                                          [](const NestArray& a) { return a.time_buffers > 1; });
+    const bool time_buffers =
+        std::ranges::any_of(problem.arrays, [](const NestArray& a) { return a.time_buffers > 1; });
     if (time_buffers && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
         throw ConfigError(
             concat("row ", plan.row,

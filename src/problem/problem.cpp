@@ -57,16 +57,16 @@ bool SweepProblem::reads_aside(int k) const {
 }
 
 bool SweepProblem::written(int a) const {
-    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) { return p.writes && p.array == a; });
+    return std::ranges::any_of(accesses, [&](const Access& p) { return p.writes && p.array == a; });
 }
 
 bool SweepProblem::lacks(int a, int k) const {
     const Index& axes = arrays[a].axes;
-    return std::find(axes.begin(), axes.end(), k) == axes.end();
+    return std::ranges::find(axes, k) == axes.end();
 }
 
 bool SweepProblem::has_parts_of_fields() const {
-    return std::any_of(arrays.begin(), arrays.end(), [](const NestArray& n) { return n.scale.n > 0; });
+    return std::ranges::any_of(arrays, [](const NestArray& n) { return n.scale.n > 0; });
 }
 
 bool SweepProblem::skews_parts_of_fields() const {
@@ -186,7 +186,7 @@ std::vector<Index> SweepProblem::dependences_without(const std::vector<bool>& le
         Index d = loops * x;
         if (d == zero) return;
         if (!lexicographically_positive(d)) d = -d;
-        if (std::find(result.begin(), result.end(), d) == result.end()) result.push_back(d);
+        if (std::ranges::find(result, d) == result.end()) result.push_back(d);
     };
     for (const Access& w : accesses) {
         if (!w.writes) continue;
@@ -218,7 +218,7 @@ std::vector<Index> SweepProblem::dependences_without(const std::vector<bool>& le
 
 bool SweepProblem::swaps(int a, int k) const {
     const Index& axes = arrays[a].axes;
-    return std::any_of(std::find(axes.begin(), axes.end(), k), axes.end(), [&](auto l) { return l < k; });
+    return std::any_of(std::ranges::find(axes, k), axes.end(), [&](auto l) { return l < k; });
 }
 
 bool SweepProblem::may_cut(int k) const {
@@ -241,8 +241,8 @@ bool SweepProblem::may_cut(int k) const {
             several = several || (first.n && p.offset != first);
             if (first.n == 0) first = p.offset;
         }
-        if (several && std::any_of(accesses.begin(), accesses.end(),
-                                   [&](const Access& p) { return p.array == a && p.offset[k] != first[k]; }))
+        if (several &&
+            std::ranges::any_of(accesses, [&](const Access& p) { return p.array == a && p.offset[k] != first[k]; }))
             return false;
     }
     return true;
@@ -285,7 +285,7 @@ bool SweepProblem::reads_history_of_neighbours() const {
 std::vector<bool> SweepProblem::unit_dims() const {
     std::vector<bool> unit(dims(), false);
     for (const Index& d : dependences())
-        if (std::any_of(d.begin(), d.end(), [](auto x) { return x < 0; })) unit[first_nonzero(d)] = true;
+        if (std::ranges::any_of(d, [](auto x) { return x < 0; })) unit[first_nonzero(d)] = true;
     // An element that is not written in a time step keeps its previous value: buffers are filled in order of time.
     for (const Access& p : accesses)
         if (p.keeps && arrays[p.array].time_buffers > 1) unit[0] = true;

@@ -62,7 +62,7 @@ RollingWindow::RollingWindow(const Schedule& s)
         columns_.push_back(t.box.lo[a]);
         tallest_ = std::max(tallest_, t.box.extent(f));
     }
-    std::sort(columns_.begin(), columns_.end());
+    std::ranges::sort(columns_);
     columns_.erase(std::unique(columns_.begin(), columns_.end()), columns_.end());
     columns_.push_back(block_.hi[a]);
     for (int k = 0; k < dims(); ++k) {
@@ -204,7 +204,7 @@ void RollingWindow::find_segments(Ring& ring, std::span<const Access> places) {
             if (lo < begin) wanted.push_back({lo, std::min(hi, begin)});
             if (hi > end) wanted.push_back({std::max(lo, end), hi});
         }
-        std::sort(wanted.begin(), wanted.end());
+        std::ranges::sort(wanted);
         for (const auto& [lo, hi] : wanted) {
             const bool joins = ring.first.back() < static_cast<std::int64_t>(ring.segments.size()) &&
                                ring.segments.back().begin + ring.segments.back().count >= lo;

@@ -67,15 +67,14 @@ WindowShape choose_window(const SweepProblem& problem) {
         free = free && problem.arrays[a].time_buffers == 0;
     }
     const std::vector<Index> deps = problem.dependences();
-    for (const Index& d : deps) free = free && std::all_of(d.begin(), d.end(), [](auto x) { return x >= 0; });
+    for (const Index& d : deps) free = free && std::ranges::all_of(d, [](auto x) { return x >= 0; });
     if (!any || !free || without(problem.paths_off, FastPath::windows)) return {};
     const Box box = image(problem.loops, problem.space);
     for (const bool cut : {true, false})
         for (const int slant : {0, 1}) {
             WindowShape best;
             for (int along = n - 1; along >= 0; --along) {
-                const bool chain =
-                    std::any_of(deps.begin(), deps.end(), [&](const Index& d) { return in_row(d, along); });
+                const bool chain = std::ranges::any_of(deps, [&](const Index& d) { return in_row(d, along); });
                 if ((cut && !problem.may_cut(along)) || (chain && !slant)) continue;
                 int across = along == 0 ? 1 : 0;
                 for (int k = 0; k < n; ++k)

@@ -9,8 +9,7 @@ namespace tilewave {
 namespace {
 
 bool timed(const SweepProblem& problem) {
-    return std::any_of(problem.arrays.begin(), problem.arrays.end(),
-                       [](const NestArray& a) { return a.time_buffers > 0; });
+    return std::ranges::any_of(problem.arrays, [](const NestArray& a) { return a.time_buffers > 0; });
 }
 
 // Each element is written by a point of the rank that owns it.

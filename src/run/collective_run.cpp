@@ -25,7 +25,7 @@ std::vector<Binding> bindings_at(std::int64_t time, const RunBlocks& run, const 
 }
 
 bool has_steps(const Schedule& schedule) {
-    return std::any_of(schedule.lanes.begin(), schedule.lanes.end(), [](const auto& lane) { return !lane.empty(); });
+    return std::ranges::any_of(schedule.lanes, [](const auto& lane) { return !lane.empty(); });
 }
 
 // How the run ended on this rank; fine, too, where another rank stopped it.

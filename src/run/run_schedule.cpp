@@ -10,6 +10,7 @@
 
 #include "check/shapes.hpp"
 #include "context/agreement.hpp"
+#include "core/concat.hpp"
 #include "core/plain_bytes.hpp"
 #include "core/tags.hpp"
 #include "data/rows.hpp"
@@ -74,9 +75,9 @@ std::string verdict(const std::vector<std::string>& by_rank) {
         const auto [sent, received] = both;
         if (sent && received && sent->messages == received->messages && sent->hash == received->hash) continue;
         const bool equal = sent && received && sent->messages == received->messages && sent->bytes == received->bytes;
-        return "the messages from rank " + std::to_string(ranks.first) + " to rank " + std::to_string(ranks.second) +
-               " do not meet: it sends " + text_of(sent) + ", the other receives " + text_of(received) +
-               (equal ? ", with other tags or sizes, or of another part of the block" : "");
+        return concat("the messages from rank ", ranks.first, " to rank ", ranks.second, " do not meet: it sends ",
+                      text_of(sent), ", the other receives ", text_of(received),
+                      equal ? ", with other tags or sizes, or of another part of the block" : "");
     }
     return "";
 }
@@ -92,19 +93,16 @@ TaskFunction with_place(const TaskFunction& function, int rank) {
         } catch (const std::bad_alloc&) {
             throw;
         } catch (const std::exception& e) {
-            throw KernelError("task " + std::to_string(call.number) + " on rank " + std::to_string(rank) + ": " +
-                              e.what());
+            throw KernelError(concat("task ", call.number, " on rank ", rank, ": ", e.what()));
         } catch (...) {
-            throw KernelError("task " + std::to_string(call.number) + " on rank " + std::to_string(rank) +
-                              " has thrown what is no std::exception");
+            throw KernelError(concat("task ", call.number, " on rank ", rank, " has thrown what is no std::exception"));
         }
     };
 }
 
 void check_calls(const Schedule& s, const ScheduleCalls& calls) {
     const auto refuse = [](const char* what, int number, std::size_t given) {
-        throw ConfigError("a work calls " + std::string(what) + " " + std::to_string(number) + "; " +
-                          std::to_string(given) + " were given");
+        throw ConfigError(concat("a work calls ", what, " ", number, "; ", given, " were given"));
     };
     for (const Tile& tile : s.tiles) {
         const Work& work = s.works[tile.work];
@@ -138,8 +136,8 @@ void check_combinings(const Schedule& s, std::span<const Combining> given) {
         const auto array = static_cast<std::size_t>(s.messages[message].array);
         if (array >= given.size() || !combine_row(given[array].op, given[array].type) ||
             item_bytes(given[array].type) != s.arrays[array].item_bytes)
-            throw ConfigError("a step combines values of array " + std::to_string(array) +
-                              ", for which no operation of its dtype was given");
+            throw ConfigError(
+                concat("a step combines values of array ", array, ", for which no operation of its dtype was given"));
         return given[array];
     };
     for (const auto& lane : s.lanes)
@@ -155,38 +153,31 @@ void check_times(const Schedule& s, std::int64_t times) {
     std::int32_t most = 1;
     for (const std::int32_t by : growth(s)) most = std::max(most, by);
     const std::int64_t allowed = std::numeric_limits<std::int32_t>::max() / most - 1;
-    if (times < 1 || times > allowed)
-        throw ConfigError("times " + std::to_string(times) + " was given; allowed: 1 to " + std::to_string(allowed));
+    if (times < 1 || times > allowed) throw ConfigError(concat("times ", times, " was given; allowed: 1 to ", allowed));
 }
 
 void check_run(Context& context, const Schedule& s, std::span<const Binding> bindings, const ScheduleCalls& calls,
                std::int64_t times) {
     if (s.ranks != context.size() || s.rank != context.rank())
-        throw ConfigError("a schedule of rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
-                          " ranks was given to rank " + std::to_string(context.rank()) + " of " +
-                          std::to_string(context.size()) + "; allowed: this rank's, of as many ranks");
+        throw ConfigError(concat("a schedule of rank ", s.rank, " of ", s.ranks, " ranks was given to rank ",
+                                 context.rank(), " of ", context.size(), "; allowed: this rank's, of as many ranks"));
     if (auto wrong = check_rank(s)) throw ConfigError("the schedule is wrong: " + to_string(*wrong));
     check_times(s, times);
     if (s.lanes.size() > static_cast<std::size_t>(max_lanes))
-        throw ConfigError("the schedule has " + std::to_string(s.lanes.size()) + " lanes on rank " +
-                          std::to_string(s.rank) + "; allowed: at most " + std::to_string(max_lanes));
+        throw ConfigError(
+            concat("the schedule has ", s.lanes.size(), " lanes on rank ", s.rank, "; allowed: at most ", max_lanes));
     if (bindings.size() != s.arrays.size())
-        throw ConfigError(std::to_string(bindings.size()) + " bindings were given for " +
-                          std::to_string(s.arrays.size()) + " arrays");
+        throw ConfigError(concat(bindings.size(), " bindings were given for ", s.arrays.size(), " arrays"));
     for (std::size_t a = 0; a < s.arrays.size(); ++a) {
         if (s.arrays[a].planes > 0)
-            throw ConfigError("array " + std::to_string(a) +
-                              " is stored in planes; such schedules are run with their nest");
+            throw ConfigError(concat("array ", a, " is stored in planes; such schedules are run with their nest"));
         if (!s.arrays[a].storage.empty() && bindings[a].stride_bytes.n != s.arrays[a].storage.dims())
-            throw ConfigError("the binding of array " + std::to_string(a) + " has strides " +
-                              to_string(bindings[a].stride_bytes) + ", its storage is " +
-                              to_string(s.arrays[a].storage));
+            throw ConfigError(concat("the binding of array ", a, " has strides ", bindings[a].stride_bytes,
+                                     ", its storage is ", s.arrays[a].storage));
     }
     const int most = context.transport().max_tag() - tags::first_face;
     for (const Message& m : s.messages)
-        if (m.tag > most)
-            throw ConfigError("a message has tag " + std::to_string(m.tag) + "; this MPI allows tags up to " +
-                              std::to_string(most));
+        if (m.tag > most) throw ConfigError(concat("a message has tag ", m.tag, "; this MPI allows tags up to ", most));
     check_calls(s, calls);
     check_tiles(s);
     check_combinings(s, calls.combinings);
@@ -220,8 +211,7 @@ ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
     const RunEnding end = run.end([&](const Failure& f) {
         const Work& work = execution_.schedule().works[f.work];
         if (const NestWork* nest = work.nest(); nest && calls_.explain) return calls_.explain(nest->kernel, f);
-        return "kernel of work " + std::to_string(work.number) + " raised at " + to_string(f.point) + " on rank " +
-               std::to_string(context_.rank());
+        return concat("kernel of work ", work.number, " raised at ", f.point, " on rank ", context_.rank());
     });
     return report(end, run.timeline());
 }

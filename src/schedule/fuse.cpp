@@ -86,8 +86,7 @@ private:
         for (std::int64_t i = 0; i < slices; ++i) {
             Tile slice = whole;
             slice.slice = whole.slice + static_cast<std::int32_t>(i);
-            slice.box.lo[along] = whole.box.lo[along] + block_start(rows, slices, i);
-            slice.box.hi[along] = whole.box.lo[along] + block_start(rows, slices, i + 1);
+            slice.box = even_part(whole.box, along, slices, i);
             if (i > 0) s_.tiles.push_back(slice);
             if (i == 0) s_.tiles[step.item] = slice;
             add(i > 0 ? static_cast<std::int32_t>(s_.tiles.size()) - 1 : step.item);

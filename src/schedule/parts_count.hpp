@@ -63,8 +63,8 @@ private:
 /// Over all lanes that work of a run from begin_s to end_s.
 inline Parts average(std::span<const PartsCount> lanes, double begin_s, double end_s) {
     Parts all;
-    const auto n = static_cast<double>(
-        std::count_if(lanes.begin(), lanes.end(), [](const PartsCount& lane) { return lane.works(); }));
+    const auto n =
+        static_cast<double>(std::ranges::count_if(lanes, [](const PartsCount& lane) { return lane.works(); }));
     for (const PartsCount& lane : lanes) {
         if (!lane.works()) continue;
         const Parts one = lane.of(begin_s, end_s);

@@ -141,7 +141,7 @@ struct RankTimes {
 
 // Seconds that lie in one interval at least.
 double covered(std::vector<std::pair<double, double>> intervals) {
-    std::sort(intervals.begin(), intervals.end());
+    std::ranges::sort(intervals);
     double seconds = 0, until = -std::numeric_limits<double>::infinity();
     for (const auto& [begin, end] : intervals) {
         seconds += std::max(end - std::max(begin, until), 0.0);
@@ -188,7 +188,7 @@ double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<cons
     for (const Event& e : events) {
         if (static_cast<Op>(e.op) != Op::wait || e.peer < 0) continue;
         const Key key = e.send ? Key{e.rank, e.peer, e.tag} : Key{e.peer, e.rank, e.tag};
-        const auto first = static_cast<std::size_t>(std::lower_bound(keys.begin(), keys.end(), key) - keys.begin());
+        const auto first = static_cast<std::size_t>(std::ranges::lower_bound(keys, key) - keys.begin());
         if (first == keys.size() || keys[first] != key) continue;
         const std::size_t i = first + waited[e.send != 0][first]++;
         if (i >= keys.size() || keys[i] != key) continue;
@@ -277,7 +277,7 @@ Parts parts(const Timeline& timeline) {
         Timeline by_thread;
         by_thread.events = timeline.events;
         for (Event& e : by_thread.events) e.lane = timeline.thread_of(e.rank, e.lane);
-        std::stable_sort(by_thread.events.begin(), by_thread.events.end(), [](const Event& a, const Event& b) {
+        std::ranges::stable_sort(by_thread.events, [](const Event& a, const Event& b) {
             return std::tie(a.rank, a.lane, a.begin_s, a.end_s) < std::tie(b.rank, b.lane, b.begin_s, b.end_s);
         });
         return parts(by_thread);

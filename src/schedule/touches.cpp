@@ -24,12 +24,10 @@ Box in_memory(const Array& a, const Box& box) {
     }
     const std::int64_t times = to.extent(0);
     if (view.buffers > 0 && !view.rows.empty()) {  // a box of buffers: all where it would be two
-        to.lo[0] = floor_mod(to.lo[0], view.buffers);
-        to.hi[0] = to.lo[0] + times;
-        if (to.hi[0] > view.buffers) to.lo[0] = 0, to.hi[0] = view.buffers;
+        const std::int64_t first = floor_mod(to.lo[0], view.buffers);
+        to = first + times > view.buffers ? to.with(0, 0, view.buffers) : to.with(0, first, first + times);
     } else if (a.time_buffers > 0 || view.buffers > 0) {  // any time may share memory with any other
-        to.lo[0] = 0;
-        to.hi[0] = 1;
+        to = to.with(0, 0, 1);
     }
     return to;
 }
@@ -78,7 +76,7 @@ void extend(std::vector<Touch>& hulls, const Touch& more) {
 }
 
 bool conflict(const std::vector<Touch>& all, const Touch& y) {
-    return std::any_of(all.begin(), all.end(), [&](const Touch& x) {
+    return std::ranges::any_of(all, [&](const Touch& x) {
         if (x.memory != y.memory || !(x.writes || y.writes) || x.box.dims() != y.box.dims()) return false;
         for (int k = 0; k < x.box.dims(); ++k)
             if (x.box.hi[k] <= y.box.lo[k] || y.box.hi[k] <= x.box.lo[k]) return false;

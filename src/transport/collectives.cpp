@@ -51,7 +51,7 @@ void wait_all(Transport& t, int n, int peer, int other) {
             t.meanwhile();
         }
         // What is received has memory of the caller's, so it is not left in flight.
-        const int rank = other < 0 || std::find(done.begin(), done.end(), 0) == done.end() ? peer : other;
+        const int rank = other < 0 || std::ranges::find(done, 0) == done.end() ? peer : other;
         const auto find = [&] { return t.has_ended(rank, false) ? rank : -1; };
         if (const int ended = look(now, find); ended >= 0) {
             t.mark_failed();
@@ -135,7 +135,7 @@ void allreduce_min(Transport& t, std::span<std::int64_t> values, std::span<std::
     const std::size_t n = values.size(), bytes = n * sizeof(std::int64_t);
     const std::span<std::int64_t> sent = room.first(n), come = room.last(n);
     for (int step = 1; step < p; step *= 2) {
-        std::copy(values.begin(), values.end(), sent.begin());
+        std::ranges::copy(values, sent.begin());
         const int from = (me - step + p) % p;
         t.post_recv(0, reinterpret_cast<std::byte*>(come.data()), static_cast<std::int64_t>(bytes), from,
                     tags::collective);
@@ -314,7 +314,7 @@ std::vector<Given> allgather(Transport& t, const std::string& local) {
 void broadcast_among(Transport& t, const std::vector<int>& ranks, std::string& bytes) {
     if (ranks.size() < 2 || !t.connected()) return;
     const int n = static_cast<int>(ranks.size()),
-              place = static_cast<int>(std::find(ranks.begin(), ranks.end(), t.rank()) - ranks.begin());
+              place = static_cast<int>(std::ranges::find(ranks, t.rank()) - ranks.begin());
     const auto rank_at = [&](int at) { return ranks[at]; };
     auto size = static_cast<std::int64_t>(bytes.size());
     if (place) {

@@ -35,8 +35,7 @@ struct Mailbox {
 };
 
 bool take(std::vector<Pending>& list, int from, int tag, Pending& out) {
-    const auto it =
-        std::find_if(list.begin(), list.end(), [&](const Pending& p) { return p.from == from && p.tag == tag; });
+    const auto it = std::ranges::find_if(list, [&](const Pending& p) { return p.from == from && p.tag == tag; });
     if (it == list.end()) return false;
     out = *it;
     list.erase(it);
@@ -102,8 +101,7 @@ public:
     bool has_message(int peer, int tag) override {
         Mailbox& box = shared_->boxes[rank_];
         std::scoped_lock guard(box.lock);
-        return std::any_of(box.sends.begin(), box.sends.end(),
-                           [&](const Pending& p) { return p.from == peer && p.tag == tag; });
+        return std::ranges::any_of(box.sends, [&](const Pending& p) { return p.from == peer && p.tag == tag; });
     }
 
     void poll(std::vector<int>& done) override {

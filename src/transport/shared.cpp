@@ -40,7 +40,7 @@ public:
           links_(ranks.size()),
           alone_(static_cast<int>(ranks.size()) == inner_->size()) {
         segment_.at(memory_->data());
-        place_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
+        place_ = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
         uses_ = &segment_.uses(place_);
         queue_ = &segment_.queue(place_);
         for (std::size_t k = 0; k < links_.size(); ++k) {
@@ -153,8 +153,7 @@ public:
             return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
         }
         Link& link = links_[l];
-        const auto early = std::find_if(link.early.begin(), link.early.end(),
-                                        [&](const Incoming& in) { return in.what.tag == to.tag; });
+        const auto early = std::ranges::find_if(link.early, [&](const Incoming& in) { return in.what.tag == to.tag; });
         if (early == link.early.end()) {
             link.receives.push_back(to);
             return;
@@ -172,7 +171,7 @@ public:
         const int l = link_to(peer);
         if (l < 0) return inner_->has_message(peer, tag);
         const auto& early = links_[l].early;
-        return std::any_of(early.begin(), early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
+        return std::ranges::any_of(early, [&](const Incoming& in) { return in.what.tag == tag; });
     }
 
     bool alarms() const override { return inner_->alarms(); }
@@ -211,7 +210,7 @@ private:
     int link_to(int peer) const {
         int place = peer - ranks_.front();  // right where the host's ranks follow each other
         if (place < 0 || place >= static_cast<int>(ranks_.size()) || ranks_[place] != peer)
-            place = static_cast<int>(std::lower_bound(ranks_.begin(), ranks_.end(), peer) - ranks_.begin());
+            place = static_cast<int>(std::ranges::lower_bound(ranks_, peer) - ranks_.begin());
         return place == place_ || place == static_cast<int>(ranks_.size()) || ranks_[place] != peer ? -1 : place;
     }
 
@@ -366,8 +365,7 @@ private:
             std::memcpy(&alarms_.emplace_back(), what.inside, sizeof(Alarm));
             return;
         }
-        const auto receive = std::find_if(link.receives.begin(), link.receives.end(),
-                                          [&](const Receive& r) { return r.tag == what.tag; });
+        const auto receive = std::ranges::find_if(link.receives, [&](const Receive& r) { return r.tag == what.tag; });
         Incoming in{what, {}, 0, {}};
         if (what.location == Location::pieces) in.pieces.push_back({what.piece, what.piece_bytes});
         if (receive == link.receives.end()) {
@@ -413,14 +411,14 @@ private:
     void take_piece(Link& link, const Announcement& what) {
         const Piece piece{what.piece, what.piece_bytes};
         auto same = [&](const Incoming& in) { return in.what.message == what.message; };
-        if (const auto in = std::find_if(link.active.begin(), link.active.end(), same); in != link.active.end()) {
+        if (const auto in = std::ranges::find_if(link.active, same); in != link.active.end()) {
             copy_out(link, *in, piece);
             if (in->at < in->what.bytes) return;
             over_.push_back(in->to.id);
             link.active.erase(in);
             return;
         }
-        if (const auto in = std::find_if(link.early.begin(), link.early.end(), same); in != link.early.end())
+        if (const auto in = std::ranges::find_if(link.early, same); in != link.early.end())
             in->pieces.push_back(piece);
         else  // of a message that could not be received
             give_back(link, piece);

@@ -86,8 +86,7 @@ private:
     static constexpr std::size_t places = written + (Operands::reads + ... + 0);
     static constexpr int loops = std::max({Operands::loops...});
     static_assert(written + values > 0, "a nest writes an array, or its body is made by reducing()");
-    static_assert(std::is_sorted(writes_it.begin(), writes_it.end(), std::greater<>()),
-                  "arrays that are written come first");
+    static_assert(std::ranges::is_sorted(writes_it, std::greater<>()), "arrays that are written come first");
 
     // Element = point: the value belongs to no array.
     static PointReduction reduction(Reduction op, std::size_t value, Dtype type) {

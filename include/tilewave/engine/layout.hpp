@@ -10,6 +10,8 @@ namespace tilewave {
 /// Start of block `part` of `parts` even blocks of `extent` points; the first extent % parts
 /// blocks have one point more, and blocks are empty where parts > extent.
 std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t part);
+/// Of a box that is cut into such blocks along dimension k, one.
+Box even_part(const Box& box, int k, std::int64_t parts, std::int64_t part);
 /// The block that holds point `at`.
 /// @pre 0 <= at < extent
 std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at);

@@ -82,7 +82,7 @@ struct SweepProblem {
     /// The extent after which subscripts wrap along loop index k; 0: they do not.
     std::int64_t period(int k) const { return periodic.n > 0 && periodic[k] ? shape[k] : 0; }
     bool wraps() const {
-        return std::any_of(periodic.begin(), periodic.end(), [](auto p) { return p != 0; });
+        return std::ranges::any_of(periodic, [](auto p) { return p != 0; });
     }
 
     /// Fills in members that were left empty.

@@ -98,10 +98,7 @@ struct Array {
     /// The elements of a box of points: the same box, but [0, 1) along dimensions that the array lacks.
     Box elements(Box points) const {
         for (int k = 0; k < points.dims(); ++k)
-            if (lacks >> k & 1) {
-                points.lo[k] = 0;
-                points.hi[k] = 1;
-            }
+            if (lacks >> k & 1) points = points.with(k, 0, 1);
         return points;
     }
 };
@@ -130,10 +127,7 @@ struct WindowShape {
     int slant = 0;                ///< 1: rows go along e_along - e_across, on a hyperplane
     /// From a point of a row to the next.
     Index row(int dims) const {
-        Index r = Index::filled(dims, 0);
-        r[along] = 1;
-        if (slant) r[across] = -1;
-        return r;
+        return slant ? Index::unit(dims, along) - Index::unit(dims, across) : Index::unit(dims, along);
     }
 };
 

@@ -233,8 +233,7 @@ bool NestComputer::compute_steps(Run& run, int lane, const Tile& tile, Nest& nes
     if (!visitor) return compute_rows(run, lane, tile, nest, kernel, reduces);
     Tile step = tile;  // the next time step of a tile reads what is changed, and may overwrite what is noted
     for (std::int64_t t = tile.box.lo[0]; t < tile.box.hi[0]; ++t) {
-        step.box.lo[0] = t;
-        step.box.hi[0] = t + 1;
+        step.box = tile.box.with(0, t, t + 1);
         if (!compute_rows(run, lane, step, nest, kernel, reduces)) return false;
         visitor->visit(*nest.work, step.box, run.first_time(lane) + nest.work->step, run.memory(lane));
     }

@@ -52,9 +52,7 @@ public:
         std::fill(step_ + (argument - ptr_), step_ + (argument - ptr_) + kernel_.tables.size(), 0);
         argument = std::copy(kernel_.tables.begin(), kernel_.tables.end(), argument);
         nest_.place_bests(kernel_, lane, reduces, argument);
-        Index along = Index::filled(f_.dims(), 0);
-        along[f_.along()] = 1;
-        along[f_.across()] = -f_.slant();
+        const Index along = work_.window.row(f_.dims());
         direction_ = same_loops_ ? along : work_.loops * along;
         begin_ = now_s();
         for (const RollingWindow::Ring& ring : f_.rings())
@@ -127,7 +125,7 @@ private:
             ends.push_back(filled_until());
         }
         for (std::int64_t& plane : ends) plane = std::clamp(plane, box_.lo[across], box_.hi[across]);
-        std::sort(ends.begin(), ends.end());
+        std::ranges::sort(ends);
         ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
         return ends;
     }

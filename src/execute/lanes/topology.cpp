@@ -49,15 +49,14 @@ std::vector<Node> nodes_of(const Topology& topology) {
     std::vector<int> node_numbers;
     std::vector<std::vector<int>> core_numbers;
     for (const auto& c : topology.cpus) {
-        const auto n = static_cast<std::size_t>(std::find(node_numbers.begin(), node_numbers.end(), c.node) -
-                                                node_numbers.begin());
+        const auto n = static_cast<std::size_t>(std::ranges::find(node_numbers, c.node) - node_numbers.begin());
         if (n == nodes.size()) {
             nodes.emplace_back();
             core_numbers.emplace_back();
             node_numbers.push_back(c.node);
         }
         auto& numbers = core_numbers[n];
-        const auto k = static_cast<std::size_t>(std::find(numbers.begin(), numbers.end(), c.core) - numbers.begin());
+        const auto k = static_cast<std::size_t>(std::ranges::find(numbers, c.core) - numbers.begin());
         if (k == numbers.size()) {
             numbers.push_back(c.core);
             nodes[n].emplace_back();
@@ -114,7 +113,7 @@ Topology Topology::by_files(const std::string& root) {
             if (cpus.contains(c.cpu)) c.node = n;
     }
     if (!found.cpus.empty()) found.source = "/sys";
-    std::sort(found.cpus.begin(), found.cpus.end(), [](const Cpu& a, const Cpu& b) {
+    std::ranges::sort(found.cpus, [](const Cpu& a, const Cpu& b) {
         return std::tie(a.node, a.cache, a.core, a.cpu) < std::tie(b.node, b.cache, b.core, b.cpu);
     });
     return found;
@@ -168,7 +167,7 @@ std::vector<std::vector<int>> place_lanes(const Topology& topology, int ranks, i
         free.push_back(static_cast<int>(room));
     }
     for (int r = 0; r < ranks; ++r) {
-        const auto most = std::max_element(free.begin(), free.end());
+        const auto most = std::ranges::max_element(free);
         if (most == free.end() || *most < lanes) break;
         *most -= lanes;
         ++here[static_cast<std::size_t>(most - free.begin())];

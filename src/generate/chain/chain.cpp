@@ -117,16 +117,7 @@ private:
 
 // What the rank owns of an array, without time.
 Box owned_elements(const Array& array) {
-    Box part = intersect(array.owned, array.storage);
-    part.lo[0] = 0;
-    part.hi[0] = 1;
-    return part;
-}
-
-Box in_buffers(Box elements, std::int64_t lo, std::int64_t hi) {
-    elements.lo[0] = lo;
-    elements.hi[0] = hi;
-    return elements;
+    return intersect(array.owned, array.storage).with(0, 0, 1);
 }
 
 // Brings buffers to where those of `steps` steps before are, of what the rank owns: halos follow.
@@ -137,14 +128,12 @@ void turn(Tasks& tasks, std::int32_t array, const Array& all, int lanes) {
     for (int k = 2; k < own.dims(); ++k)
         if (own.extent(k) > own.extent(along)) along = k;
     for (int l = 0; l < lanes && own.dims() > 1; ++l) {
-        Box part = own;
-        part.lo[along] = own.lo[along] + block_start(own.extent(along), lanes, l);
-        part.hi[along] = own.lo[along] + block_start(own.extent(along), lanes, l + 1);
+        const Box part = even_part(own, along, lanes, l);
         // Of two buffers the current one stays, as the next step but one is written there.
         if (buffers == 2)
-            tasks.add(l, 0, array, in_buffers(part, 0, 1), in_buffers(part, 1, 2));
+            tasks.add(l, 0, array, part.with(0, 0, 1), part.with(0, 1, 2));
         else
-            tasks.add(l, 0, array, in_buffers(part, 0, buffers), in_buffers(part, 0, buffers));
+            tasks.add(l, 0, array, part.with(0, 0, buffers), part.with(0, 0, buffers));
     }
 }
 
@@ -174,7 +163,7 @@ void carry(Tasks& tasks, const ChainPart& chained, int a, std::int32_t array, co
     const std::int64_t current = floor_mod(timed.steps - written, timed.buffers);
     const Box elements = owned_elements(own);
     std::vector<Box> left{elements};
-    if (!has_gaps(p, a)) left = subtract(elements, in_buffers(own.elements(image(p.loops, p.space)), 0, 1));
+    if (!has_gaps(p, a)) left = subtract(elements, own.elements(image(p.loops, p.space)).with(0, 0, 1));
     std::vector<Box> of_lane = shares(part);
     int along = 1;
     while (along + 1 < elements.dims() && elements.extent(along) == 1) ++along;
@@ -183,7 +172,7 @@ void carry(Tasks& tasks, const ChainPart& chained, int a, std::int32_t array, co
     for (const Box& box : left) {
         all += box.points();
         for (const Box& lane : of_lane)
-            if (lane.dims() > 0) shared += share(box, in_buffers(lane, 0, 1)).points();
+            if (lane.dims() > 0) shared += share(box, lane.with(0, 0, 1)).points();
     }
     const std::int64_t count = std::min<std::int64_t>(p.space.extent(0), timed.buffers - 1);
     const auto copy = [&](std::int64_t lane, const Box& of) {
@@ -194,14 +183,14 @@ void carry(Tasks& tasks, const ChainPart& chained, int a, std::int32_t array, co
             piece.hi[along] = std::min(of.hi[along], elements.lo[along] + block_start(n, pieces, i + 1));
             for (std::int64_t t = 1; t <= count && !piece.empty(); ++t) {
                 const std::int64_t to = floor_mod(current - t, timed.buffers);
-                tasks.add(lane, i, array, in_buffers(piece, current, current + 1), in_buffers(piece, to, to + 1));
+                tasks.add(lane, i, array, piece.with(0, current, current + 1), piece.with(0, to, to + 1));
             }
         }
     };
     for (const Box& box : left) {
         if (shared != all) copy(0, box);
         for (std::size_t l = 0; l < of_lane.size() && shared == all; ++l)
-            if (of_lane[l].dims() > 0) copy(static_cast<std::int64_t>(l), share(box, in_buffers(of_lane[l], 0, 1)));
+            if (of_lane[l].dims() > 0) copy(static_cast<std::int64_t>(l), share(box, of_lane[l].with(0, 0, 1)));
     }
 }
 

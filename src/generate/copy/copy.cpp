@@ -17,9 +17,7 @@ std::vector<Box> chunks(const Box& region, std::int64_t item_bytes, std::int64_t
     const std::int64_t thick = std::max<std::int64_t>(chunk_bytes / layer, 1);
     std::vector<Box> parts;
     for (std::int64_t lo = region.lo[k]; lo < region.hi[k]; lo += thick) {
-        Box part = region;
-        part.lo[k] = lo;
-        part.hi[k] = std::min(lo + thick, region.hi[k]);
+        const Box part = region.with(k, lo, std::min(lo + thick, region.hi[k]));
         // A layer over the limit is cut again, along the next dimension.
         if (part.extent(k) == 1 && layer > chunk_bytes && k + 1 < region.dims())
             for (const Box& smaller : chunks(part, item_bytes, chunk_bytes)) parts.push_back(smaller);
@@ -80,7 +78,7 @@ struct Move {
         std::vector<int> result;
         for (const int target : after.owners(before.owned(rank))) result.push_back((target - rank + ranks) % ranks);
         for (const int source : before.owners(after.owned(rank))) result.push_back((rank - source + ranks) % ranks);
-        std::sort(result.begin(), result.end());
+        std::ranges::sort(result);
         result.erase(std::unique(result.begin(), result.end()), result.end());
         std::erase(result, 0);
         return result;

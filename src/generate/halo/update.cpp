@@ -84,17 +84,14 @@ private:
         array.separate = true;
         array.view.memory = memory;
         array.view.shift = shift;
-        for (int k = 0; k < n; ++k) {
-            array.view.rows.push_back(Index::filled(n, 0));
-            array.view.rows.back()[k] = 1;
-        }
+        for (int k = 0; k < n; ++k) array.view.rows.push_back(Index::unit(n, k));
         s_.arrays.push_back(std::move(array));
     }
 
     // The array of the schedule whose points `owned` are the piece's points in the halo.
     int copy_of(int a, const HaloPiece& piece) const {
         const std::vector<Index>& shifts = shifts_[a];
-        const auto at = std::find(shifts.begin(), shifts.end(), piece.halo.lo - piece.owned.lo) - shifts.begin();
+        const auto at = std::ranges::find(shifts, piece.halo.lo - piece.owned.lo) - shifts.begin();
         return at == 0 ? a : first_copy_[a] + static_cast<int>(at);
     }
 

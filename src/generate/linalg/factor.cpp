@@ -37,10 +37,8 @@ PanelTiles tiles_of(const BlockCyclic& layout, std::int64_t more, int parts) {
 }
 
 Box triangles_of(const BlockCyclic& layout, int rank) {
-    Box box = layout.owned(rank);
-    box.lo[0] = 0;
-    box.hi[0] = box.extent(1) > 0 && layout.row_of(rank) == 0 ? layout.columns.block : 0;
-    return box;
+    const Box box = layout.owned(rank);
+    return box.with(0, 0, box.extent(1) > 0 && layout.row_of(rank) == 0 ? layout.columns.block : 0);
 }
 
 RightLooking::RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank,

@@ -17,7 +17,7 @@ std::vector<Interval> in_turn(const std::vector<Interval>& all, const Axis& one,
         std::int64_t& turn = seen[{one.part_of({at.lo}), other.part_of({at.lo})}];
         order.emplace_back(turn++, at.lo, at);
     }
-    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(order, [](const auto& a, const auto& b) {
         return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
     });
     std::vector<Interval> turned;

@@ -10,8 +10,7 @@ Schedule TaskList::finish() {
     if (s_.works.empty())  // without works arrays lie by rows, and none of these is touched
         for (Array& array : s_.arrays) array.stride = {};
     sort_works(s_);
-    std::sort(s_.results.begin(), s_.results.end(),
-              [](const Result& a, const Result& b) { return a.number < b.number; });
+    std::ranges::sort(s_.results, [](const Result& a, const Result& b) { return a.number < b.number; });
     return std::move(s_);
 }
 

@@ -53,7 +53,7 @@ void write_tree(Schedule& s, const PatternProblem& problem, const PatternPlan& p
         children = {rank(v + 1)};
     }
     if (reduce) return collect(lane, chunks, parent, children, !ring, plan.buffers, bytes);
-    std::reverse(children.begin(), children.end());  // the largest subtree first
+    std::ranges::reverse(children);  // the largest subtree first
     relay(lane, chunks, parent, children, plan.buffers, bytes);
 }
 
@@ -105,7 +105,7 @@ void PatternProblem::validate() const {
     if (rows < 0 || item_bytes < 1)
         throw ConfigError(concat(name, ": ", rows, " rows of items of ", item_bytes, " bytes were given"));
     const std::size_t wanted = has_parts(kind) ? static_cast<std::size_t>(ranks) : 1;
-    if (columns.size() != wanted || std::any_of(columns.begin(), columns.end(), [](auto n) { return n < 0; }))
+    if (columns.size() != wanted || std::ranges::any_of(columns, [](auto n) { return n < 0; }))
         throw ConfigError(concat(name, ": needs ", wanted, " numbers of columns >= 0, got ", columns.size()));
     if (block < 0 || (block > 0 && !has_parts(kind)))
         throw ConfigError(concat(name, ": block ", block,

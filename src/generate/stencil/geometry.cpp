@@ -67,12 +67,8 @@ Box StencilGeometry::most_reached(int rank) const {
 
 Box StencilGeometry::reached(int rank, std::int64_t t) const {
     const std::int64_t left = halo_.left(t);
-    Box box = widened(block(rank), StencilHalo::times(halo_.lo, left), StencilHalo::times(halo_.hi, left));
-    if (stencil_.timed && !box.empty()) {
-        box.lo[0] = t;
-        box.hi[0] = t + 1;
-    }
-    return box;
+    const Box box = widened(block(rank), StencilHalo::times(halo_.lo, left), StencilHalo::times(halo_.hi, left));
+    return stencil_.timed && !box.empty() ? box.with(0, t, t + 1) : box;
 }
 
 std::vector<Box> StencilGeometry::computed(const Box& box) const {
@@ -85,9 +81,8 @@ std::vector<Box> StencilGeometry::computed(const Box& box) const {
         std::vector<Box> cut;
         for (const Box& part : parts)
             for (std::int64_t w = floor_div(part.lo[k], n); w * n < part.hi[k]; ++w) {
-                Box one = part;
-                one.lo[k] = std::max(part.lo[k], problem_.space.lo[k] + w * n);
-                one.hi[k] = std::min(part.hi[k], problem_.space.hi[k] + w * n);
+                const Box one = part.with(k, std::max(part.lo[k], problem_.space.lo[k] + w * n),
+                                          std::min(part.hi[k], problem_.space.hi[k] + w * n));
                 if (!one.empty()) cut.push_back(one);
             }
         parts = std::move(cut);
@@ -167,7 +162,7 @@ const std::vector<int>& StencilGeometry::neighbours(int rank) const {
     }
     for (const Image& image : images(region))
         if (image.rank != rank) result.push_back(image.rank);
-    std::sort(result.begin(), result.end());
+    std::ranges::sort(result);
     result.erase(std::unique(result.begin(), result.end()), result.end());
     return result;
 }
@@ -185,9 +180,7 @@ void StencilGeometry::add_needed(int a, std::int64_t s, std::int64_t t, int sour
     }
     if (all.dims() == 0 || all.empty()) return;
     const Box computed_there = reached(target, s);
-    Box points = block(source);
-    points.lo[0] = s;
-    points.hi[0] = s + 1;
+    const Box points = block(source).with(0, s, s + 1);
     for (const Image& image : images(all)) {
         if (image.rank != source || (source == target && first_nonzero(image.shift) == image.shift.n)) continue;
         const Box there = points.shifted(image.shift);
@@ -216,8 +209,7 @@ StencilPiece StencilGeometry::whole_rows(StencilPiece piece, const Array& there)
         if (plan_.grid[k] > 1 || problem_.period(k) > 0 || piece.region.lo[k] > problem_.space.lo[k] ||
             piece.region.hi[k] < problem_.space.hi[k])
             continue;
-        piece.region.lo[k] = there.storage.lo[k];
-        piece.region.hi[k] = there.storage.hi[k];
+        piece.region = piece.region.with(k, there.storage.lo[k], there.storage.hi[k]);
     }
     return piece;
 }
@@ -284,10 +276,7 @@ std::vector<StencilPiece> StencilGeometry::initial(int a, int source, int target
         if (p.array != a) continue;
         Box box = kind.elements(points.shifted(problem_.offset(p)));
         // Elements that no point computes have their value in all buffers that later steps read.
-        if (n.time_buffers > 0 && problem_.space.extent(0) > 1) {
-            box.lo[0] = owned.lo[0];
-            box.hi[0] = owned.hi[0];
-        }
+        if (n.time_buffers > 0 && problem_.space.extent(0) > 1) box = box.with(0, owned.lo[0], owned.hi[0]);
         wanted.push_back(box);
         all = hull(all, box);
     }
@@ -301,8 +290,8 @@ std::vector<StencilPiece> StencilGeometry::initial(int a, int source, int target
         Box needed;
         for (const Box& w : wanted) needed = hull(needed, intersect(w, owned.shifted(shift)));
         if (needed.dims() == 0 || needed.empty()) continue;
-        const bool known = std::any_of(result.begin(), result.end(),
-                                       [&](const StencilPiece& p) { return p.region == needed && p.shift == shift; });
+        const bool known =
+            std::ranges::any_of(result, [&](const StencilPiece& p) { return p.region == needed && p.shift == shift; });
         const bool in_place = source == target && first_nonzero(shift) == shift.n;
         if (!known && !in_place) result.push_back({a, needed, shift});
     }

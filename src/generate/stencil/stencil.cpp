@@ -26,10 +26,7 @@ constexpr std::int64_t initial_chunk_bytes = std::int64_t{1} << 26;  // most of 
 // Even parts of a box along each dimension, as many as there are lanes.
 Box part(const Box& box, const Index& lanes, const Index& at) {
     Box result = box;
-    for (int k = 0; k < box.dims(); ++k) {
-        result.lo[k] = box.lo[k] + block_start(box.extent(k), lanes[k], at[k]);
-        result.hi[k] = box.lo[k] + block_start(box.extent(k), lanes[k], at[k] + 1);
-    }
+    for (int k = 0; k < box.dims(); ++k) result = even_part(result, k, lanes[k], at[k]);
     return result;
 }
 
@@ -122,10 +119,8 @@ Box StencilWriter::all_steps(int lane) const {
     Box all;
     const std::int64_t last = std::min(end_, begin_ + geometry_.halo().steps);
     for (std::int64_t t = begin_; t < last; ++t) {
-        Box box = lane_box(lane, geometry_.reached(rank_, t));
-        box.lo[0] = problem_.space.lo[0];
-        box.hi[0] = problem_.space.hi[0];
-        all = hull(all, box);
+        const Box box = lane_box(lane, geometry_.reached(rank_, t));
+        all = hull(all, box.with(0, problem_.space.lo[0], problem_.space.hi[0]));
     }
     return all.dims() ? all : Box{problem_.space.lo, problem_.space.lo};
 }
@@ -161,10 +156,8 @@ Box StencilWriter::read_by(Box points) const {
 void StencilWriter::note_lanes(Peer& peer, std::int64_t t) {
     for (int l = 0; l < lanes_; ++l) {
         const Box computed = all_steps(l), read = read_by(computed);
-        const auto meets = [&](const Box& box, Box region) {
-            region.lo[0] = box.lo[0];
-            region.hi[0] = box.hi[0];
-            return !intersect(box, region).empty();
+        const auto meets = [&](const Box& box, const Box& region) {
+            return !intersect(box, region.with(0, box.lo[0], box.hi[0])).empty();
         };
         for (const HaloMessage& m : geometry_.messages(peer.rank, rank_, t))
             for (const StencilPiece& p : m.pieces)

@@ -79,8 +79,7 @@ void SweepGeometry::list_reads() {
         Index back = Index::filled(problem_.dims(), 0);
         for (back[along] = -1; back[along] >= -reach(a)[along]; --back[along]) {
             reads_.push_back({a, back});
-            if (std::find(dependences_.begin(), dependences_.end(), -back) == dependences_.end())
-                dependences_.push_back(-back);
+            if (std::ranges::find(dependences_, -back) == dependences_.end()) dependences_.push_back(-back);
         }
     }
 }
@@ -119,8 +118,7 @@ void SweepGeometry::weigh_dimensions() {
 std::int64_t SweepGeometry::weight(int k) const {
     if (weights_[k] > 0) return weights_[k];
     // A group's time weighs a coordinate with 1 or 2; where lanes round it, one more.
-    Index one = Index::filled(slots_.n, 0);
-    one[k] = 1;
+    const Index one = Index::unit(slots_.n, k);
     bool whole = true;
     for (int l = 0; l < one.n; ++l) whole = whole && (unit_[l] || plan_.factors[l] == 1);
     return whole ? group_wave(plan_, one) : 3;
@@ -182,8 +180,7 @@ void SweepGeometry::describe_window(int a, Array& array) const {
     const int along = problem_.window.along, across = problem_.window.across;
     array.reach = reach(a);
     array.planes = problem_.window_planes(a);
-    array.stride = Index::filled(problem_.dims(), 0);
-    array.stride[along] = 1;
+    array.stride = Index::unit(problem_.dims(), along);
     std::int64_t run = std::max<std::int64_t>(array.reach[along], 1);
     for (int k = problem_.dims() - 1; k >= 0; --k) {
         if (k == along || k == across) continue;
@@ -237,7 +234,7 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
         t.lane = lane_of(plan_, t.coord);
         result.push_back(t);
     }
-    std::stable_sort(result.begin(), result.end(), [](const PlacedTile& a, const PlacedTile& b) {
+    std::ranges::stable_sort(result, [](const PlacedTile& a, const PlacedTile& b) {
         return a.time < b.time;  // equal times stay in lexicographic order of coord
     });
     return result;
@@ -281,11 +278,7 @@ Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
         r.lo[k] = floor_div(common.lo[k] - begin[k], plan_.tile[k]) - first[k];
         r.hi[k] = floor_div(common.hi[k] - 1 - begin[k], plan_.tile[k]) - first[k] + 1;
     }
-    if (m >= 0) {
-        r.lo[m] = 0;
-        r.hi[m] = 1;
-    }
-    return r;
+    return m < 0 ? r : r.with(m, 0, 1);
 }
 
 std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
@@ -339,13 +332,11 @@ std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) con
 Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
     if (staged(a) || here.lacks || here.planes) return needed;
     Box wide = needed;
-    const bool timed = std::any_of(problem_.arrays.begin(), problem_.arrays.end(),
-                                   [](const NestArray& n) { return n.time_buffers > 0; });
+    const bool timed = std::ranges::any_of(problem_.arrays, [](const NestArray& n) { return n.time_buffers > 0; });
     // Arrays with time as a dimension are not widened along it: a run may begin at a later time.
     for (int k = timed ? 1 : 0; k < wide.dims(); ++k) {
         if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
-        wide.lo[k] = here.storage.lo[k];
-        wide.hi[k] = here.storage.hi[k];
+        wide = wide.with(k, here.storage.lo[k], here.storage.hi[k]);
     }
     // What another rank owns is there only where it is needed.
     if (here.owned.contains(wide) && one_run(wide, here) && one_run(wide, there)) return wide;
@@ -353,9 +344,8 @@ Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Ar
 }
 
 bool SweepGeometry::sends(int source, int target) const {
-    return std::any_of(reads_.begin(), reads_.end(), [&](const Read& r) {
-        return !intersect(reached(target).shifted(r.offset), block(source)).empty();
-    });
+    return std::ranges::any_of(
+        reads_, [&](const Read& r) { return !intersect(reached(target).shifted(r.offset), block(source)).empty(); });
 }
 
 // The values of array `a` at time `t` that `target` reads beyond the rows that it computes itself at that time.
@@ -365,9 +355,7 @@ Box SweepGeometry::beyond_deep_halo(int a, int target, std::int64_t t) const {
     for (const Read& wanted : reads_) {
         const std::int64_t at = t - wanted.offset[0];
         if (wanted.array != a || at >= space_.hi[0]) continue;
-        Box reading = reached(target);
-        reading.lo[0] = at;
-        reading.hi[0] = at + 1;
+        Box reading = reached(target).with(0, at, at + 1);
         reading.hi[k] = end_of_rows(target, at);
         Box cells = reading.shifted(wanted.offset);
         cells.lo[k] = std::max(cells.lo[k], end_of_rows(target, t));
@@ -446,12 +434,7 @@ std::vector<Box> SweepGeometry::slices(const Box& tile) const {
     const int i = plan_.mapping_dim;
     const std::int64_t n = std::min<std::int64_t>(plan_.slices, tile.extent(i));
     std::vector<Box> parts;
-    for (std::int64_t q = 0; q < n; ++q) {
-        Box part = tile;
-        part.lo[i] = tile.lo[i] + block_start(tile.extent(i), n, q);
-        part.hi[i] = tile.lo[i] + block_start(tile.extent(i), n, q + 1);
-        parts.push_back(part);
-    }
+    for (std::int64_t q = 0; q < n; ++q) parts.push_back(even_part(tile, i, n, q));
     return parts;
 }
 

@@ -30,10 +30,8 @@ std::vector<Box> SweepGeometry::initial_halo(int a, int source, int target) cons
         const Access& p = problem_.accesses[i];
         if (p.array != a) continue;
         Box wanted = kinds_[a].elements(points.shifted(offsets_[i]));
-        if (n.time_buffers > 0) {  // what is outside the space keeps its value through time
-            wanted.lo[0] = owned.lo[0];
-            wanted.hi[0] = owned.hi[0];
-        }
+        if (n.time_buffers > 0)  // what is outside the space keeps its value through time
+            wanted = wanted.with(0, owned.lo[0], owned.hi[0]);
         const Box fresh = intersect(wanted, owned);
         if (fresh.empty()) continue;
         std::vector<Box> known = boxes;

@@ -77,7 +77,7 @@ std::vector<int> SweepGeometry::neighbours(int rank) const {
     if (rank >= blocks_.ranks()) return result;
     add_readers(rank, result);
     if (!problem_.cuts.empty()) add_owners(rank, result);
-    std::sort(result.begin(), result.end());
+    std::ranges::sort(result);
     result.erase(std::unique(result.begin(), result.end()), result.end());
     std::erase(result, rank);
     return result;
@@ -112,7 +112,7 @@ void SweepGeometry::add_readers(int rank, std::vector<int>& result) const {
             points.hi[k] += by + slack[k];
         }
         const Box coords = coords_meeting(points);
-        if (std::find(seen.begin(), seen.end(), coords) != seen.end()) return;
+        if (std::ranges::find(seen, coords) != seen.end()) return;
         seen.push_back(coords);
         for (const int other : blocks_.ranks_at(coords)) result.push_back(other);
     };

@@ -164,7 +164,7 @@ std::vector<int> SweepWriter::tiles_reading(int array, const Box& region) const 
     std::vector<int> all;
     for (const Box& reading : geometry_.readers(array, region))
         for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) { all.push_back(t); });
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
 }
@@ -229,7 +229,7 @@ void SweepWriter::count_signals() {
     if (prologue_) counter[0] = 1;
     for (std::size_t t = 0; t < tiles_.size(); ++t) {
         int& c = counter[tiles_[t].lane];
-        const bool shared = std::any_of(incoming_[t].begin(), incoming_[t].end(), [](auto& in) { return in.shared; });
+        const bool shared = std::ranges::any_of(incoming_[t], [](auto& in) { return in.shared; });
         if (shared) after_receive_[t] = ++c;
         after_first_slice_[t] = c + 1;
         c += static_cast<int>(slices_[t].size());
@@ -361,7 +361,7 @@ void SweepWriter::compute(Lane& lane, int t) {
 // Where time is cut over lanes, another lane may overwrite the memory of the tile's faces as soon as the tile is
 // signalled: the faces are packed before.
 bool SweepWriter::signals_late(int t) const {
-    return plan_.factors[0] > 1 && std::any_of(outgoing_[t].begin(), outgoing_[t].end(), [&](const auto& out) {
+    return plan_.factors[0] > 1 && std::ranges::any_of(outgoing_[t], [&](const auto& out) {
                return problem_.arrays[out.face.array].time_buffers > 0;
            });
 }

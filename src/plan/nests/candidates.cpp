@@ -87,12 +87,12 @@ std::vector<Index> PlanCandidates::smaller_grids(const std::vector<bool>& open) 
     std::vector<bool> whole = open;
     whole.flip();
     std::vector<Index> result;
-    const bool some = std::find(open.begin(), open.end(), true) != open.end();
+    const bool some = std::ranges::find(open, true) != open.end();
     std::vector<int> counts;
     for (int r = ranks_ / 2; r >= 1; r /= 2) counts.push_back(r);
     int here = 1;
     while (here < ranks_ && machine_.shares_host(0, here)) ++here;
-    if (here < ranks_ && std::find(counts.begin(), counts.end(), here) == counts.end()) counts.push_back(here);
+    if (here < ranks_ && std::ranges::find(counts, here) == counts.end()) counts.push_back(here);
     for (const int r : counts)
         if (some || r == 1) result.push_back(default_grid(problem_.space.hi - problem_.space.lo, r, whole));
     return result;
@@ -264,7 +264,7 @@ void PlanCandidates::tiles(Plan plan, const Add& add) const {
         }
         for (std::int64_t& wish : wishes)
             wish = ceil_div(high, ceil_div(high, wish));  // the last one is about as large as the others
-        std::sort(wishes.begin(), wishes.end());
+        std::ranges::sort(wishes);
         wishes.erase(std::unique(wishes.begin(), wishes.end()), wishes.end());
         for (const std::int64_t wish : wishes) {
             plan.tile[i] = std::min(wish, most);
@@ -383,7 +383,7 @@ std::vector<std::int64_t> PlanCandidates::extents(const Plan& plan, int k) const
     if (bytes > 0 && rates_.working_set(one) > bytes)
         for (const double size : rates_.cache_sizes()) all.push_back(static_cast<std::int64_t>(size / bytes));
     for (std::int64_t& e : all) e = std::clamp<std::int64_t>(e, 1, most);
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());
     std::erase(all, now);
     return all;

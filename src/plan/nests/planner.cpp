@@ -64,8 +64,7 @@ private:
                std::pow(worth_doubling_lanes, std::log2(c.plan.lanes())) / (cuts_rows(c.plan) ? worth_cutting_rows : 1);
     }
     const Candidate& best() const {
-        return *std::min_element(played_.begin(), played_.end(),
-                                 [&](auto& a, auto& b) { return weighed_s(a) < weighed_s(b); });
+        return *std::ranges::min_element(played_, [&](auto& a, auto& b) { return weighed_s(a) < weighed_s(b); });
     }
     bool valid(const Plan& plan) const {
         try {
@@ -99,8 +98,7 @@ std::vector<Planner::Estimated> Planner::estimated(const std::vector<Plan>& plan
         all.push_back({p, estimate_.time_s(p)});
         ++considered_;
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Estimated& a, const Estimated& b) { return a.time_s < b.time_s; });
+    std::ranges::stable_sort(all, [](const Estimated& a, const Estimated& b) { return a.time_s < b.time_s; });
     return all;
 }
 
@@ -225,8 +223,8 @@ Choice Planner::choose() {
     std::vector<std::size_t> order;
     for (std::size_t c = 0; c < played_.size(); ++c)
         if (c != first) order.push_back(c);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return played_[a].time_s < played_[b].time_s; });
+    std::ranges::stable_sort(order,
+                             [&](std::size_t a, std::size_t b) { return played_[a].time_s < played_[b].time_s; });
     order.insert(order.begin(), first);
     for (const std::size_t c : order) {
         choice.ranked.push_back(played_[c]);

@@ -194,7 +194,7 @@ Plan lanes_side_by_side(const SweepProblem& problem, Plan plan) {
 // Tiles that are cut along it alone are each one piece of a row-major array.
 int first_dim_of_space(const SweepProblem& problem) {
     const std::vector<bool> unit = problem.unit_dims();
-    const auto first = std::find(unit.begin(), unit.end(), false);
+    const auto first = std::ranges::find(unit, false);
     return first == unit.end() ? 0 : static_cast<int>(first - unit.begin());
 }
 
@@ -259,8 +259,8 @@ Index skewed_row(const SweepProblem& problem) {
             const double length = up == down ? a : a * b / std::max(a + b - 1, 1.0);
             if (length < longest || (up != down && a > b) || !storable(problem, probe.row)) continue;
             const IndexMatrix t = probe.order(n);
-            const bool legal = std::all_of(deps.begin(), deps.end(),
-                                           [&](const Index& d) { return lexicographically_positive(t * d); });
+            const bool legal =
+                std::ranges::all_of(deps, [&](const Index& d) { return lexicographically_positive(t * d); });
             if (!legal || !probe.independent_rows(problem)) continue;
             longest = length;
             best = probe.row;

@@ -98,7 +98,7 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const Index& grid, co
         if (b * ranks * 2 <= n) all.push_back(b);
     if (all.size() == before)
         all.push_back(std::clamp<std::int64_t>((n + 2 * ranks - 1) / (2 * ranks), 1, tuning::usual_block));
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());
     if (p.ranks <= tuning::most_ranks_of_blocks || wish.memory_bytes) return all;
     const auto wider = std::ranges::upper_bound(all, tuning::usual_block);
