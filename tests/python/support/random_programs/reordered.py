@@ -52,14 +52,15 @@ class _Made:
         row = c.often(kj=5, jk=1, ik=1)
         row = f"{P}[{row[0]}, {row[1]}]"
         sizes = [c.pick("range(j)", "range(j)", "range(j)", "range(j + 1)"), c.pick("range(i)", "range(i)", "range(j)")]
-        low, high = "range(i)", c.pick("range(i, size)", "range(i, size)", "range(i + 1, size)")
+        low = c.pick("range(i)", "range(i)", "range(i + 1)")
+        high = c.pick("range(i, size)", "range(i, size)", "range(i + 1, size)")
         ends = [f"{P}[i, j] = {last}", f"{P}[i, j] = {{}}" if c.chance(0.8) else f"{P}[i, j] = {last}"]
         lines = [f"for i in {c.pick('range(size)', 'range(size)', 'range(1, size)')}:"]
         for js, ks, end in zip((low, high), sizes, ends, strict=True):
             name = "w" if w else f"{P}[i, j]"
             lines += [f"    for j in {js}:"] + [f"        w = {P}[i, j]"] * w
             lines += [f"        for k in {ks}:", f"            {name} {op} 0.25 * {P}[i, k] * {row}"]
-            end = end.format(name, f"{P}[j, j]")
+            end = end.format(name, f"{P}{c.pick('[j, j]', '[j, j]', '[i, i]', '[j, i]')}")
             lines += [f"        {end}"] * (end != f"{P}[i, j] = {P}[i, j]")
         return lines
 
@@ -93,10 +94,10 @@ class _Made:
 
     def split(self):
         c, P, Q = self.c, self.P, self.Q
-        lines = [f"for i in {self._outer()}:", "    for j in range(size):", "        t = 0.0"]
+        lines = [f"for i in {self._outer()}:", "    for j in range(size):", f"        t = {c.pick(0.0, 0.0, 1.5)}"]
         lines.append(f"        for k in {self._range()}:")
         parts = [f"            {P}[k, j] += 0.1 * {c.pick(f'{Q}[i, j]', f'{Q}[i, k]', f'{P}[i, j]')}"]
-        parts.append(f"            t += 0.1 * {c.pick(f'{Q}[k, j]', f'{Q}[i, k]', f'{P}[k, j]')}")
+        parts.append(f"            t += 0.1 * {c.pick(f'{Q}[k, j]', f'{Q}[i, k]', f'{P}[k, j]', 't')}")
         return [*lines, *c.order(parts), f"        {P}[i, j] = 0.5 * {P}[i, j] + t"]
 
     def swap(self):
@@ -109,10 +110,12 @@ class _Made:
     def each(self):
         c, P, Q, T = self.c, self.P, self.Q, self.T
         begin = c.pick("range(size)", "range(size)", "range(1, size)")
-        lines = [f"for i in {c.pick('range(size)', 'range(1, size)')}:", f"    for p in {begin}:"]
+        first = [f"for i in {c.pick('range(size)', 'range(1, size)')}:"]
+        lines = [f"    for p in {begin}:"]
         lines.append(f"        {T}[p] = {c.pick('0.0', f'{Q}[i, p]', f'0.5 * {P}[i, p]')}")
         if c.chance(0.7):
             lines += [f"        for s in {c.pick('range(size)', 'range(p)')}:"]
             lines += [f"            {T}[p] += 0.1 * {c.pick(f'{P}[i, s]', f'{Q}[s, p]')}"]
-        lines.append(f"    for p in {c.pick(begin, begin, 'range(size)')}:")
-        return [*lines, f"        {P}[i, p] = {T}[{c.pick('p', 'p', 'size - 1 - p')}]"]
+        read = [f"    for p in {c.pick(begin, begin, 'range(size)')}:"]
+        read.append(f"        {P}[i, p] = {T}[{c.pick('p', 'p', 'size - 1 - p')}]")
+        return [*first, *c.pick(lines + read, lines + read, read + lines)]

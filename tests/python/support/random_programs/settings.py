@@ -113,7 +113,7 @@ class _Drawn:
             fields = [name for name in fields if users.count(name) == 1]
         elif not (one or several):
             return
-        if s.door == "loops" or not c.chance(0.35 if self.wants_window() else 0.1):
+        if s.door == "loops" or not c.chance(0.6 if self.wants_window() else 0.1):
             return
         if not any(s.reduce.values()) and len(fields) == len(written):
             fields = fields[1:]

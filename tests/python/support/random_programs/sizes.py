@@ -38,7 +38,7 @@ class Sizes:
         self.points, self.low = {}, {}
         for index in reversed(space):  # the last is the longest
             most = max(1, min(room, 200 if index == space[-1] else 40 if len(space) < 3 else 12))
-            last = index == space[-1] or c.chance(0.15)
+            last = index == space[-1] or c.chance(0.7 if "batch" in program.kinds else 0.15)  # a problem a lane
             self.points[index] = min(most, c.pick(*LENGTHS) if last else c.between(1, 9))
             room //= self.points[index]
         for access in self.accesses:
