@@ -91,7 +91,7 @@ def test_refused(call, given, words):
 def test_of_several_nests_no_whole_plan():
     A = tw.field((9, 12))
     with pytest.raises(tw.ConfigError, match="plan=Plan.* for several nests"):
-        tw.run((stepped,), grid=A, helper=1.0, steps=1, plan=tw.plan(plain, A=A))
+        tw.run((stepped, stepped), grid=A, helper=1.0, steps=1, plan=tw.plan(plain, A=A))
 
 
 def test_any_mapping_as_it_is_at_the_call():
