@@ -19,8 +19,7 @@ class Carried:
     """A region whose statements are changed: what they access, and names that they carry along."""
 
     def _begin(self, region, statements):
-        names = region.local_names | self.shapes.keys()
-        self.region = Region(region.source, region.function, statements, names)
+        self.region = Region(region.source, region.function, statements, region.local_names)
         self.tree = Tree(self.region)
         self.loops = {id(loop.node): loop for group in self.tree.groups for loop in group.path}
         self.indices = {loop.index for loop in self.loops.values()}

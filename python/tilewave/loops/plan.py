@@ -6,12 +6,10 @@ import math
 import numbers as abstract
 import operator
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
 from tilewave.errors import ConfigError
-from tilewave.field.create import field
 from tilewave.field.field import Field
 from tilewave.loops.distribute import Nested, Ordered, Repeated
 from tilewave.loops.nest_text import Writer, outside_names
@@ -25,10 +23,8 @@ from tilewave.nests.doors.chain import chain
 #: Points of a nest from which it pays to run it by itself: a run costs some 100 us, a turn of a chain some 10 us.
 LEAST_POINTS, LEAST_POINTS_OF_TURNS = 20_000, 2_000
 
-#: The same of loops that are written in another way (`tilewave.loops.reshaped`), whose order is a fast one already; and
-#: lanes of all ranks from which it pays to write more arrays.
-LEAST_POINTS_RESHAPED, LEAST_LANES_RESHAPED = 10_000_000, 4
-
+#: The same of loops that are written in another way (`tilewave.loops.reshaped`), whose order is a fast one already.
+LEAST_POINTS_RESHAPED = 10_000_000
 
 #: Elements that are copied before a nest, for each of its points.
 MOST_COPIED = 4
@@ -77,11 +73,6 @@ class Part:
     index: str = ""
     bound: dict = dataclasses.field(default_factory=dict)
     is_small: bool = False
-
-    def because(self, why):
-        """Have one more reason to run in order."""
-        if self.kind == "in order" and not self.is_small:
-            self.why = f"{self.why}; {why}"
 
     def run(self, arrays, given):
         """Run the nests; ConfigError, before anything has run, where they do not take the arrays.
@@ -139,22 +130,12 @@ class Parts(list):
     parts : list of Part
     region : Region
         Whose statements they have.
-    shapes : dict
-        Of arrays of float64 that they have beside those of the call.
     """
 
-    def __init__(self, parts, region, shapes=MappingProxyType({})):
+    def __init__(self, parts, region):
         super().__init__(parts)
-        self.region, self.shapes, self.made = region, shapes, {}
+        self.region = region
         self.ordered = sum(part.kind == "in order" and not part.is_small for part in parts)
-
-    def arrays(self, given):
-        """The arrays beside those of the call, where these are; kept until the function returns."""
-        contexts = [each.context for each in given.values() if isinstance(each, Field)]
-        for name in self.shapes.keys() - self.made.keys():
-            new = field(self.shapes[name], "f8", context=contexts[0]) if contexts else np.empty(self.shapes[name])
-            self.made[name] = new
-        return self.made
 
 
 class _Copying:

@@ -8,7 +8,6 @@ import itertools
 import math
 import re
 import time
-from types import MappingProxyType
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from tilewave.loops.inside import are_inside, may_wrap, outside
 from tilewave.loops.plan import Part, Parts, plan_of
 from tilewave.loops.reductions import Types
 from tilewave.loops.reshaped import Reshaped
-from tilewave.loops.tree import Stays, Tree, extent_text
+from tilewave.loops.tree import Stays, Tree
 from tilewave.nest.names import MISSING, is_constant
 from tilewave.nest.region import Region
 
@@ -272,7 +271,6 @@ class RegionRun:
     def release(self):
         """Let go of arrays."""
         for parts in self._plans.values():
-            parts.made.clear()
             for part in parts:
                 part.bound.clear()
 
@@ -294,7 +292,6 @@ class RegionRun:
             if self._whole.lanes > 1:
                 self.last = [Part("lanes", [self.found.node], f"{self._whole.divided} on {self._whole.lanes} lanes")]
             return found
-        arrays |= parts.arrays(arrays)
         found, names = {}, dict(names)
         for part in parts:
             if part.kind != "in order":
@@ -365,45 +362,36 @@ class RegionRun:
         if not best.ordered and inside:
             return best
 
-        def tried(region, shapes=MappingProxyType({})):
+        def tried(region):
             nonlocal best
-            known = {**arrays, **{name: np.empty(shape) for name, shape in shapes.items()}}
             for apart in (True, False) if self.exact else (False,):  # in order, what is cut is joined in another one
                 steps = steps_of(region, self.found.live, apart)
-                parts = Parts(plan_of(region, steps, known, given, least, self.exact), region, shapes)
+                parts = Parts(plan_of(region, steps, arrays, given, least, self.exact), region)
                 if not parts.ordered:
                     break
             better = parts.ordered < best.ordered or not inside and best.region is self.region
             if better and any(part.kind != "in order" for part in parts):
                 best = parts
 
-        def tried_cut(region, shapes=MappingProxyType({})):
+        def tried_cut(region):
             with contextlib.suppress(Stays, ConfigError):
                 if statements := cut(region, numbers, self.found.live):
                     region = Region(region.source, region.function, statements, region.local_names)
-                if (statements or shapes or region is not self.region) and not may_wrap(Tree(region), numbers):
-                    tried(region, shapes)
+                if region is not self.region and not may_wrap(Tree(region), numbers):
+                    tried(region)
 
         tried_cut(self.region)
         if best.ordered and inside:
             with contextlib.suppress(Stays, ConfigError):
                 types = Types(self.region.source.tree.body, {n: a.dtype for n, a in arrays.items()}, given, self.exact)
                 new = Reshaped(self.region, numbers, types, self.found.live)
-                earlier, lanes = best, plan.LEAST_LANES_RESHAPED
-                few = least[0] and not new.is_faster and _lanes_of() < lanes
                 if new.changed:
                     wanted = plan.LEAST_POINTS_RESHAPED // (20 if new.guarded else 1)
                     least = tuple(each and max(each, wanted) for each in least)
-                    extents = ((name, d, n) for name, shape in new.shapes.items() for d, n in enumerate(shape))
-                    numbers |= {extent_text(name, d): n for name, d, n in extents}
                     if not new.guarded:
-                        tried(new.region, new.shapes)
+                        tried(new.region)
                     if best.ordered:
-                        tried_cut(new.region, new.shapes)
-                if few and best is not earlier:
-                    for part in earlier:
-                        part.because(f"other arrays and loops pay from {lanes} lanes on")
-                    best = earlier
+                        tried_cut(new.region)
         return best
 
     def _value(self, names, name):

@@ -9,7 +9,7 @@ import tilewave as tw
 from tilewave.loops import plan
 
 #: Those of which all loops run in order.
-IN_ORDER = {"cholesky", "durbin", "nussinov"}
+IN_ORDER = {"cholesky", "doitgen", "durbin", "nussinov", "symm"}
 #: Those of which some loops do.
 PARTLY = {"gramschmidt", "ludcmp", "trisolv"}
 

@@ -1,4 +1,4 @@
-"""Loops that are nests in another order, with copies, or with other arrays; and some like them that are not."""
+"""Loops that are nests in another order, or with copies; and some like them that are not."""
 
 import math
 
@@ -96,7 +96,7 @@ def carried_downwards(A, B, x, n):
             a = A[i, j]
 
 
-@nests
+@in_order
 def an_array_for_each(A, B, x, n):
     for i in range(1, n):
         for p in range(n):
@@ -107,7 +107,7 @@ def an_array_for_each(A, B, x, n):
             A[i, p] = x[p]
 
 
-@nests
+@in_order
 def two_in_one_loop(A, B, x, n):
     for i in range(n):
         for j in range(n):
@@ -243,7 +243,7 @@ def test_in_order(name):
 
 
 def test_arrays_that_share_memory():
-    """Copies and other arrays are not taken where a store may change another array."""
+    """Copies are not taken where a store may change another array."""
     given, plain = arguments(), arguments()
     function = tw.loops(two_in_one_loop)
     function(given[0], given[0], *given[2:])
