@@ -5,8 +5,9 @@ import builtins
 import copy
 
 from tilewave.loops.liveness import names_read, needs
-from tilewave.loops.tree import Put, assigned
+from tilewave.loops.tree import Put
 from tilewave.nest.region import is_range
+from tilewave.nest.walks import assigned, names_in
 
 
 def accumulated(node, scope, local_names, live):
@@ -57,7 +58,7 @@ class _Accumulated(ast.NodeTransformer):
             if assigned(node) == found.total:
                 zero = isinstance(node.value, ast.Constant) and type(node.value.value) in (int, float)
                 return place if zero and node.value.value == 0 else None
-            if any(isinstance(each, ast.Name) and each.id == found.total for each in ast.walk(node)):
+            if found.total in names_in(node):
                 return None
         return None
 

@@ -9,9 +9,9 @@ import types
 
 from tilewave.loops.tree import Put
 from tilewave.nest.helpers import without_docstring
-from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
 from tilewave.nest.source import Source
+from tilewave.nest.walks import assigned, elements_in, located, names_in, names_stored, nodes_in
 
 #: Calls that are replaced, those in functions that are called counted each time.
 MOST_CALLS = 200
@@ -50,7 +50,7 @@ class Called(ast.NodeTransformer):
         node = self.generic_visit(node)
         try:
             body, names = self._opened(node)
-            return self._located(_expression(body, names), node)
+            return located(_expression(body, names), node)
         except _No:
             return node
 
@@ -81,7 +81,7 @@ class Called(ast.NodeTransformer):
                     value = _expression(body, names)
                 except _No:
                     with_names, value = self._statements(body, names)
-                return [self._located(each, node) for each in (*with_names, *ending(value))]
+                return [located(each, node) for each in (*with_names, *ending(value))]
             except _No:
                 pass
         return self.generic_visit(node)
@@ -101,12 +101,11 @@ class Called(ast.NodeTransformer):
         if len(call.args) + len(named) != len(names) or {*arguments} != {*names}:
             raise _No
         body = without_docstring(tree.body)
-        nodes = [each for statement in body for each in ast.walk(statement)]
-        arrays = {each.value.id for each in nodes if is_element(each) and isinstance(each.value, ast.Name)}
+        arrays = {each.value.id for each in elements_in(*body) if isinstance(each.value, ast.Name)}
         if not arrays & {*names} or not all(isinstance(arguments[n], ast.Name) for n in arrays & {*names}):
             raise _No
-        local = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-        outside = {each.id for each in nodes if isinstance(each, ast.Name)} - local - {*names}
+        local = names_stored(*body)
+        outside = names_in(*body) - local - {*names}
         self.calls += 1
         if outside & self.local_names or local & arrays or self.calls > MOST_CALLS:
             raise _No
@@ -115,10 +114,9 @@ class Called(ast.NodeTransformer):
     def _statements(self, body, arguments):
         """(statements with names of their own, the value that is returned at their end)."""
         body, value = (body[:-1], body[-1].value) if isinstance(body[-1], ast.Return) else (body, None)
-        nodes = [each for statement in body for each in ast.walk(statement)]
-        if any(isinstance(each, ast.Return | ast.Yield | ast.FunctionDef) for each in nodes):
+        if any(isinstance(each, ast.Return | ast.Yield | ast.FunctionDef) for each in nodes_in(*body)):
             raise _No
-        stored = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        stored = names_stored(*body)
         new = {name: f"{name}_{self.calls}" for name in stored | {*arguments}}
         if {*new.values()} & self.local_names:
             raise _No
@@ -128,13 +126,6 @@ class Called(ast.NodeTransformer):
         names = {name: ast.Name(other, ast.Load()) for name, other in new.items()} | plain
         replaced = Put(names)
         return [*first, *map(replaced.visit, body)], value and replaced.visit(value)
-
-    @staticmethod
-    def _located(node, where):
-        for each in ast.walk(node):
-            if "lineno" in each._attributes:
-                ast.copy_location(each, where)
-        return node
 
 
 def _expression(statements, names):
@@ -146,8 +137,7 @@ def _expression(statements, names):
             rest = statements[k + 1 :]
             parts = [_expression([*part, *rest], names) for part in (node.body, node.orelse)]
             return ast.IfExp(Put(names).visit(copy.deepcopy(node.test)), *parts)
-        plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-        if not plain:
+        if (name := assigned(node)) is None:
             raise _No
-        names = {**names, node.targets[0].id: Put(names).visit(copy.deepcopy(node.value))}
+        names = {**names, name: Put(names).visit(copy.deepcopy(node.value))}
     raise _No

@@ -6,10 +6,11 @@ import copy
 from tilewave.loops.dependences import domain, may_follow, row_of
 from tilewave.loops.liveness import names_read, needs
 from tilewave.loops.systems import add, may_hold
-from tilewave.loops.tree import Access, Group, Put, Stays, Tree, access_of, assigned, linear
+from tilewave.loops.tree import Access, Group, Put, Stays, Tree, access_of, linear
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.region import Region
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nest.walks import assigned, elements_in, names_stored
 
 #: Turns back of which a name may have the value.
 MOST_BACK = 4
@@ -37,7 +38,7 @@ class Carried:
             if isinstance(node, ast.For) and id(node) in self.loops:
                 yield from self._elements(node.body, (*path, self.loops[id(node)]))
             else:
-                yield from ((each, path) for each in ast.walk(node) if is_element(each))
+                yield from ((each, path) for each in elements_in(node))
 
     def _access(self, node, path):
         """The access of an element; None where a subscript is computed."""
@@ -154,5 +155,4 @@ class Carried:
 
 def stored_by(node):
     """The names and the arrays that statements assign."""
-    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    return names | {e.value.id for e in ast.walk(node) if is_element(e) and isinstance(e.ctx, ast.Store)}
+    return names_stored(node) | {each.value.id for each in elements_in(node) if isinstance(each.ctx, ast.Store)}

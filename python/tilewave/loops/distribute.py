@@ -1,6 +1,5 @@
 """Cuts loops into nests, loops around nests, and loops that run in their order."""
 
-import ast
 import copy
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from tilewave.loops.dependences import components
 from tilewave.loops.liveness import needs
 from tilewave.loops.reductions import are_pythons, reductions_of
 from tilewave.loops.tree import Group, Stays, Tree
+from tilewave.nest.walks import nodes_in
 
 
 @dataclass(eq=False)
@@ -119,7 +119,7 @@ class _Distribution:
         used |= {name for loop in inner for bound in (*loop.begins, *loop.ends) for name in bound.terms}
         if inner and outer.index not in used and all(form is not None for a in accesses for form in a.subscripts):
             return Repeated(outer, [self._one([group], level + 1, private)], statements)
-        inside = {id(node) for part in parts for node in ast.walk(part)}
+        inside = {*map(id, nodes_in(*parts))}
         reductions = [each for some in self.reductions.values() for each in some if id(each.node) in inside]
         return Nested(group, path[level:], private, statements, lambda: self._finer(group, level), reductions)
 

@@ -10,12 +10,12 @@ import itertools
 
 from tilewave.loops.dependences import Instances, bounds_of, domain, may_follow, not_least, row_of
 from tilewave.loops.distribute import only
-from tilewave.loops.guards import text_of
 from tilewave.loops.systems import add, may_hold
-from tilewave.loops.tree import Group, Put
+from tilewave.loops.tree import Group, Put, text_of
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nest.walks import located
 
 #: Statements that are looked at.
 MOST_STATEMENTS = 4
@@ -215,10 +215,7 @@ def _loops(group, rows, names):
         return None
     statement = copy.deepcopy(group.statements[0])
     for name in reversed(names):
-        low, high = (text_of(forms, pick) for forms, pick in zip(bounds[name], ("max", "min"), strict=True))
+        low, high = (text_of(forms, pick) for forms, pick in zip(bounds[name], (max, min), strict=True))
         (loop,) = parse(f"for {name} in range({low}, {high}): pass").body
-        for each in ast.walk(loop):
-            if "lineno" in each._attributes:
-                ast.copy_location(each, group.statements[0])
-        loop.body, statement = [statement], loop
+        located(loop, group.statements[0]).body, statement = [statement], loop
     return [statement]

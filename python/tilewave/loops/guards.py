@@ -5,15 +5,15 @@ element where i is 0, and ``(i + 1) % n``. Loops of few turns inside others are 
 """
 
 import ast
-import builtins
 import copy
 import itertools
 
-from tilewave.loops.tree import Put, Stays, linear
+from tilewave.loops.tree import Put, Stays, linear, range_of, text_of
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nest.walks import elements_in, is_stored, located, names_in, nodes_in
 
 #: Loops that one loop may become, each a nest that takes half a second to compile; turns of a loop that is written out,
 #: and statements of all of them.
@@ -47,10 +47,10 @@ def cut(region, numbers, live):
 class _Cutter:
     def __init__(self, region, numbers):
         self.region, self.numbers = region, numbers
-        stores = [n for n in region.source.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        stores = [node.id for node in region.source.nodes if is_stored(node)]
         targets = [node.target.id for node in region.loops if isinstance(node, ast.For)]
-        self.assigned = {n.id for n in stores} - {*targets}
-        self.unclear = {name for name in targets if [n.id for n in stores].count(name) > targets.count(name)}
+        self.assigned = {*stores} - {*targets}
+        self.unclear = {name for name in targets if stores.count(name) > targets.count(name)}
         self.changed, self.loops = False, 0
 
     def block(self, statements, path):
@@ -103,28 +103,19 @@ class _Cutter:
 
     def _range(self, node, path):
         """The range of a loop, where it may be cut."""
-        given = [ast.Constant(0), *node.iter.args][-max(2, len(node.iter.args)) :]
-        step = self.form(given[2], ()) if len(given) == 3 else Affine({}, 1)
-        if step is None or abs(step.constant) != 1 or node.target.id in self.unclear or node.target.id in path:
+        low, high, step = range_of(node, lambda each: self.form(each, path), self.region.scope)
+        if step not in (1, -1) or node.target.id in self.unclear or node.target.id in path:
             return None
-        outer, inner = ("max", "min") if step.constant > 0 else ("min", "max")
-        low, high = self._bounds(given[0], outer, path), self._bounds(given[1], inner, path)
         if any(form is None for form in (*low, *high)):
             return None
-        if step.constant < 0:
+        if step < 0:
             low, high = [form + 1 for form in high], [form + 1 for form in low]
-        return _Part(node.target.id, low, high, step.constant)
-
-    def _bounds(self, node, narrows, path):
-        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
-        if called and node.func.id == narrows and self.region.scope.lookup(narrows) is getattr(builtins, narrows):
-            return [form for each in node.args for form in self._bounds(each, narrows, path)]
-        return [self.form(node, path)]
+        return _Part(node.target.id, low, high, step)
 
     def _places(self, loop, part, path):
         """Where to cut a range: forms of outer indices, of which the index is below or not."""
         inner = (*path, part.index)
-        for node in (each for statement in loop.body for each in ast.walk(statement)):
+        for node in nodes_in(*loop.body):
             forms = []
             if isinstance(node, ast.If | ast.IfExp):
                 tests = (each for each in ast.walk(node.test) if isinstance(each, ast.Compare))
@@ -148,10 +139,8 @@ class _Cutter:
 
     def _stores_at(self, loop):
         """Return whether an element is stored at the index of a loop, or the index is assigned."""
-        nodes = [each for statement in loop.body for each in ast.walk(statement)]
-        stores = [each.slice for each in nodes if is_element(each) and isinstance(each.ctx, ast.Store)]
-        used = {each.id for part in stores for each in ast.walk(part) if isinstance(each, ast.Name)}
-        return loop.target.id in used | self.unclear
+        stores = [each.slice for each in elements_in(*loop.body) if isinstance(each.ctx, ast.Store)]
+        return loop.target.id in names_in(*stores) | self.unclear
 
     def _written_out(self, loop, part, path):
         """The statements of all turns of an inner loop; None where they are many, or loops are left in them."""
@@ -162,8 +151,7 @@ class _Cutter:
             turn, nothing = Put({loop.target.id: ast.Constant(value)}), _Part("", [Affine({}, 0)], [Affine({}, 1)], 1)
             body = [turn.visit(copy.deepcopy(each)) for each in loop.body]
             found += self.block(_Known(self, nothing, path).statements(body), path)
-        left = (each for statement in found for each in ast.walk(statement))
-        ends = any(isinstance(each, ast.For | ast.While | ast.Continue | ast.Break) for each in left)
+        ends = any(isinstance(each, ast.For | ast.While | ast.Continue | ast.Break) for each in nodes_in(*found))
         return None if ends or len(found) > MOST_STATEMENTS else found
 
     def modulus(self, node):
@@ -219,33 +207,15 @@ class _Part:
 
     def loop(self, node, body):
         """The loop over the part."""
-        low, high = text_of(self.low, "max"), text_of(self.high, "min")
-        text = f"range({low}, {high})" if self.step > 0 else f"range({high} - 1, {low} - 1, -1)"
-        if self.step < 0 and (len(self.low) > 1 or len(self.high) > 1):
-            low, high = (
-                text_of([form - 1 for form in self.low], "max"),
-                text_of([form - 1 for form in self.high], "min"),
-            )
-            text = f"range({high}, {low}, -1)"
+        if self.step > 0:
+            text = f"range({text_of(self.low, max)}, {text_of(self.high, min)})"
+        else:
+            first, end = ([form - 1 for form in side] for side in (self.high, self.low))
+            text = f"range({text_of(first, min)}, {text_of(end, max)}, -1)"
         new = copy.copy(node)
-        new.iter, new.body = parse(text, mode="eval").body, body
-        for each in ast.walk(new.iter):
-            if hasattr(each, "lineno"):
-                ast.copy_location(each, node)
+        new.iter, new.body = located(parse(text, mode="eval").body, node), body
         new.iter.func = node.iter.func
         return new
-
-
-def text_of(forms, pick):
-    """The text of a bound: the largest or the smallest one of some forms."""
-    texts = []
-    constants = [form.constant for form in forms if not form.terms]
-    if constants:
-        texts.append(str(max(constants) if pick == "max" else min(constants)))
-    sums = [([f"{factor} * {name}" for name, factor in form.terms.items()], form) for form in forms if form.terms]
-    texts += [" + ".join([*terms, str(form.constant)]) for terms, form in sums]
-    texts = [*dict.fromkeys(texts)]
-    return texts[0] if len(texts) == 1 else f"{pick}({', '.join(texts)})"
 
 
 class _Known(ast.NodeTransformer):

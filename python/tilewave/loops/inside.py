@@ -7,6 +7,7 @@ from tilewave.loops.systems import add, may_hold
 from tilewave.loops.tree import linear
 from tilewave.nest.inner_loops import is_element, is_inner
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nest.walks import nodes_in
 
 #: Operators that raise where a number of Python is divided by 0, and calls that raise nothing for numbers.
 DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
@@ -37,7 +38,7 @@ def outside(tree, numbers, shapes):
 
     Of conditions nothing is said: what stands behind them may never come. Nor where something else may raise first.
     """
-    if any(_may_raise(node) for group in tree.groups for part in group.statements for node in ast.walk(part)):
+    if any(_may_raise(node) for group in tree.groups for node in nodes_in(*group.statements)):
         return None
     for group in tree.groups:
         for point in _corners(group.path, numbers, {}):

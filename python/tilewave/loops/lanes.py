@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 
 from tilewave.loops.liveness import needs
-from tilewave.loops.tree import linear, names_in
-from tilewave.nest.inner_loops import is_element
+from tilewave.loops.tree import linear, names_of
 from tilewave.nest.region import Region
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nest.walks import elements_in, names_in, names_stored
 
 #: Seconds of a loop from which dividing it pays: lanes take some 0.1 ms to begin.
 LEAST_S = 1e-3
@@ -78,18 +78,15 @@ def turns_of(region, live):
     if len(body) != 1 or not isinstance(body[0], ast.For) or not isinstance(body[0].target, ast.Name):
         return None
     loop, index = body[0], body[0].target.id
-    nodes = [node for statement in loop.body for node in ast.walk(statement)]
-    assigned = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    assigned = names_stored(*loop.body)
     needed, certain = needs(loop.body)
-    if index in assigned or assigned & (
-        needed | {each.id for each in ast.walk(loop.iter) if isinstance(each, ast.Name)}
-    ):
+    if index in assigned or assigned & (needed | names_in(loop.iter)):
         return None
     if assigned & live - certain or _leaves(loop.body):
         return None
     changing = assigned | {index}
-    bounds = [linear(each, lambda name: not names_in(name) & changing) for each in _ends(loop.iter)]
-    forms = [_apart(nodes, array, index, assigned) for array in region.written_tables]
+    bounds = [linear(each, lambda name: not names_of(name) & changing) for each in _ends(loop.iter)]
+    forms = [_apart(loop.body, array, index, assigned) for array in region.written_tables]
     inner = ()
     if any(form is None for form in bounds):
         return None
@@ -139,15 +136,12 @@ def _leaves(statements):
     return False
 
 
-def _apart(nodes, array, index, assigned):
+def _apart(statements, array, index, assigned):
     """The form by which elements of an array differ from turn to turn; None where there is none."""
-    accesses = [
-        subscripts_of(node)
-        for node in nodes
-        if is_element(node) and isinstance(node.value, ast.Name) and node.value.id == array
-    ]
+    elements = [node for node in elements_in(*statements) if isinstance(node.value, ast.Name)]
+    accesses = [subscripts_of(node) for node in elements if node.value.id == array]
     for parts in zip(*accesses, strict=True):
-        forms = [linear(part, lambda name: not names_in(name) & assigned) for part in parts]
+        forms = [linear(part, lambda name: not names_of(name) & assigned) for part in parts]
         if any(form is None or form.divisor != 1 or not form.terms.get(index) for form in forms):
             continue
         if len({(form.constant, frozenset((n, f) for n, f in form.terms.items() if f)) for form in forms}) == 1:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from tilewave.loops.dependences import bounds_of, may_be_permuted, may_read_written, row_of
 from tilewave.loops.reductions import Joined, replaced
 from tilewave.loops.systems import add
-from tilewave.loops.tree import Group, Loop, Put, Stays, access_of, linear
+from tilewave.loops.tree import Group, Loop, Put, Stays, access_of, linear, texts_of
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.names import MISSING
 from tilewave.nest.parse import parse
 from tilewave.nest.reserved import RESERVED
 from tilewave.nest.subscript import MOST_SCALE, subscripts_of
+from tilewave.nest.walks import elements_in, names_in
 
 #: The loop of one round in place of constant subscripts, and the one in place of an index that stands twice.
 AT, AGAIN = "tw_at", "tw_again"
@@ -91,7 +92,7 @@ class Writer:
         self.find_lookups()
         order = self._order()
         statements = [_Subscripts(self).visit(copy.deepcopy(each)) for each in self._statements()]
-        names = {each.id for part in statements for each in ast.walk(part) if isinstance(each, ast.Name)}
+        names = names_in(*statements)
         if left := [loop.index for loop in self.loops if loop.index not in names]:
             raise Stays(f"no subscript has the loop index {left[0]!r}")
         order = [each for each in order if each != AT or self.at is not None]
@@ -129,9 +130,9 @@ class Writer:
 
     def find_lookups(self):
         """Find the arrays that are only read, and not at an index and a constant everywhere."""
-        for node in (each for part in self.group.statements for each in ast.walk(part)):
-            name = self.before.get(self.access(node), node.value.id) if is_element(node) else ""
-            if name and name not in self.stored and not self.element(node) and not self._axes(node):
+        for node in elements_in(*self.group.statements):
+            name = self.before.get(self.access(node), node.value.id)
+            if name not in self.stored and not self.element(node) and not self._axes(node):
                 self.lookups.add(name)
         self.at, self.elements = None, {}
 
@@ -157,7 +158,7 @@ class Writer:
         (node, *more) = self.group.statements
         if more or not isinstance(node, ast.Assign | ast.AugAssign):
             return
-        elements = [each for each in ast.walk(node) if is_element(each) and each.value.id in self.stored]
+        elements = [each for each in elements_in(node) if each.value.id in self.stored]
         written = {each.value.id: self._axes(each) for each in elements if isinstance(each.ctx, ast.Store)}
         for each in elements:
             access = self.access(each)
@@ -169,7 +170,7 @@ class Writer:
 
     def _on_diagonal(self):
         """Have a loop of one round, ``for tw_again in range(i, i + 1)``, where an element is written at [i, i]."""
-        nodes = [each for part in self.group.statements for each in ast.walk(part) if is_element(each)]
+        nodes = elements_in(*self.group.statements)
         twice = set()
         for node in nodes:
             if isinstance(node.ctx, ast.Store) and (access := self.access(node)):
@@ -183,7 +184,7 @@ class Writer:
         stored = {node.value.id for node in nodes if isinstance(node.ctx, ast.Store)}
         group = self.group
         statements = [_Again(index, stored).visit(copy.deepcopy(each)) for each in group.statements]
-        found = [self.access(each, (AGAIN,)) for part in statements for each in ast.walk(part) if is_element(each)]
+        found = [self.access(each, (AGAIN,)) for each in elements_in(*statements)]
         if None not in found:
             self.loops, self.indices = (*self.loops, again), [*self.indices, AGAIN]
             self.group = Group(statements, (*group.path, again), group.number, found)
@@ -272,8 +273,8 @@ class Writer:
     def _order(self):
         """The loops in an order in which written arrays have their subscripts, with `AT` for constant ones."""
         wanted = []
-        for node in (each for part in self.group.statements for each in ast.walk(part)):
-            if is_element(node) and isinstance(node.ctx, ast.Store):
+        for node in elements_in(*self.group.statements):
+            if isinstance(node.ctx, ast.Store):
                 forms = [self.form(part) for part in subscripts_of(node)]
                 wanted.append([next((n for n, f in form.terms.items() if f), AT) for form in forms])
 
@@ -343,15 +344,11 @@ class _Again(ast.NodeTransformer):
 
     def visit_Subscript(self, node):
         parts = [*subscripts_of(node)] if is_element(node) and node.value.id in self.stored else []
-        having = [d for d, part in enumerate(parts) if self.index in {e.id for e in ast.walk(part) if _is_name(e)}]
+        having = [d for d, part in enumerate(parts) if self.index in names_in(part)]
         if len(having) == 2:
             parts[having[1]] = Put({self.index: ast.Name(AGAIN)}).visit(copy.deepcopy(parts[having[1]]))
             node.slice = ast.Tuple(parts, ast.Load())
         return node
-
-
-def _is_name(node):
-    return isinstance(node, ast.Name)
 
 
 def _sum(text, constant):
@@ -359,15 +356,7 @@ def _sum(text, constant):
 
 
 def _bounds(forms, pick):
-    """Bounds as `over` takes them: a list where several hold."""
-    texts = []
-    constants = [form.constant for form in forms if not any(form.terms.values())]
-    if constants:
-        texts.append(pick(constants))
-    for form in forms:
-        terms = [(name, factor) for name, factor in form.terms.items() if factor]
-        if terms:
-            texts.append(" + ".join([*(f"{factor}*{name}" for name, factor in terms), str(form.constant)]))
+    texts = texts_of(forms, pick)
     return texts[0] if len(texts) == 1 else texts
 
 

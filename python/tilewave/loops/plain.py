@@ -10,6 +10,7 @@ from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.language import without_members
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nest.walks import assigned, elements_in, is_stored, located, names_in, names_stored
 
 
 def plain_loop(node, scope, local_names, live):
@@ -38,7 +39,7 @@ def plain_loop(node, scope, local_names, live):
 
 
 def _sized(node):
-    elements = [each for each in ast.walk(node) if is_element(each) and isinstance(each.value, ast.Name)]
+    elements = [each for each in elements_in(node) if isinstance(each.value, ast.Name)]
     return _Sizes({each.value.id: len(subscripts_of(each)) for each in elements}).visit(node)
 
 
@@ -50,14 +51,14 @@ class _Rows(ast.NodeTransformer):
 
     def __init__(self, node, live):
         names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
-        self.used = [each.id for each in names if not isinstance(each.ctx, ast.Store)]
-        self.stored = [each.id for each in names if isinstance(each.ctx, ast.Store)]
+        self.used = [each.id for each in names if not is_stored(each)]
+        self.stored = [each.id for each in names if is_stored(each)]
         self.live, self.indices, self.rows = live, (), {}
 
     def visit_For(self, node):
         """Replace names in the body of a loop."""
         outer = self.indices
-        self.indices = (*outer, *(each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)))
+        self.indices = (*outer, *names_in(node.target))
         body = []
         for k, statement in enumerate(node.body):
             if row := self._row(statement, node.body[k + 1 :]):
@@ -74,23 +75,18 @@ class _Rows(ast.NodeTransformer):
 
     def _row(self, statement, rest):
         """The row to which a statement gives a name; None for another one."""
-        plain = isinstance(statement, ast.Assign) and len(statement.targets) == 1
-        if not plain or not isinstance(statement.targets[0], ast.Name) or not is_element(statement.value):
+        name = assigned(statement)
+        if name is None or not is_element(statement.value):
             return None
-        name, row = statement.targets[0].id, statement.value
-        elements = [
-            each.value.id
-            for part in rest
-            for each in ast.walk(part)
-            if is_element(each) and isinstance(each.value, ast.Name)
-        ]
+        row = statement.value
+        elements = [each.value.id for each in elements_in(*rest) if isinstance(each.value, ast.Name)]
         many = elements.count(name)
         if not many or many < self.used.count(name) or self.stored.count(name) > 1 or name in self.live:
             return None
         if any(isinstance(each, ast.Slice | ast.Call | ast.Attribute) for each in ast.walk(row)):
             return None
-        names = {each.id for each in ast.walk(row) if isinstance(each, ast.Name)}
-        return None if any(self.stored.count(each) > (each in self.indices) for each in names) else self.visit(row)
+        changing = any(self.stored.count(each) > (each in self.indices) for each in names_in(row))
+        return None if changing else self.visit(row)
 
 
 def without_extents(node, written, local_names):
@@ -101,9 +97,8 @@ def without_extents(node, written, local_names):
     ast.stmt, dict
         The loop, and what the names stand for as text.
     """
-    elements = (each.value for each in (*ast.walk(node), *ast.walk(written)) if is_element(each))
-    own = {each.id for each in elements if isinstance(each, ast.Name)}
-    own |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    arrays = (each.value for each in elements_in(node, written))
+    own = names_stored(node) | {each.id for each in arrays if isinstance(each, ast.Name)}
     extents = _Extents(own, local_names)
     return extents.visit(node), extents.found
 
@@ -154,7 +149,7 @@ class _Unpacked(ast.NodeTransformer):
         ):
             return node
         names, parts = {each.id for each in target.elts}, subscripts_of(row)
-        inside = {each.id for part in (row.value, *parts) for each in ast.walk(part) if isinstance(each, ast.Name)}
+        inside = names_in(row.value, *parts)
         what = len(parts) + 1, len(target.elts)
         if (
             names & inside
@@ -189,11 +184,7 @@ class _Sizes(ast.NodeTransformer):
             return node
         rank = self.ranks[node.value.id]
         text = " * ".join(f"{node.value.id}.shape[{d}]" for d in range(rank)) if node.attr == "size" else str(rank)
-        new = parse(text, mode="eval").body
-        for each in ast.walk(new):
-            if "lineno" in each._attributes:
-                ast.copy_location(each, node)
-        return new
+        return located(parse(text, mode="eval").body, node)
 
 
 class _Joined(ast.NodeTransformer):

@@ -16,6 +16,7 @@ from tilewave.loops.nest_text import Writer, outside_names
 from tilewave.loops.reductions import Types
 from tilewave.loops.tree import Stays, extent_text, is_fixed, linear
 from tilewave.nest.nest import nest_from
+from tilewave.nest.walks import nodes_in
 from tilewave.nests.call import reduce_functions
 from tilewave.nests.doors.bind import bind
 from tilewave.nests.doors.chain import chain
@@ -360,7 +361,7 @@ def _terms(writer, ranges, given):
     integers = {name: int(value) for name, value in given.items() if isinstance(value, abstract.Integral)}
     known = {name: (value, value) for name, value in (integers | writer.numbers).items()} | ranges
     most = 1
-    for node in (each for part in writer.nested.group.statements for each in ast.walk(part)):
+    for node in nodes_in(*writer.nested.group.statements):
         if isinstance(node, ast.comprehension):
             begin, end = (linear(each, known.__contains__) for each in [ast.Constant(0), *node.iter.args][-2:])
             if begin is not None and end is not None:

@@ -7,6 +7,8 @@ import itertools
 
 import numpy as np
 
+from tilewave.nest.walks import names_in, names_stored, nodes_in
+
 
 class Ranges(ast.NodeTransformer):
     """Loops over ranges in place of those over ``reversed``, ``enumerate``, ``zip``, ``ndindex``, ``product``, elements
@@ -68,7 +70,7 @@ class Ranges(ast.NodeTransformer):
 
     def _elements(self, node, targets, arrays, index=None):
         """The elements of arrays one by one; `index` is their number."""
-        written = {each.id for part in node.body for each in ast.walk(part) if _is_stored(each)}
+        written = names_stored(*node.body)
         plain = all(isinstance(each, ast.Name) for each in (*targets, *arrays, *((index,) if index else ())))
         if not plain or written & {each.id for each in arrays} or not self._is_builtin("range", "len", "min"):
             return None
@@ -89,7 +91,7 @@ class Ranges(ast.NodeTransformer):
 
     def _rows(self, node, array):
         """The rows of an array, unpacked: what `_Unpacked` replaces."""
-        stored = {each.id for part in node.body for each in ast.walk(part) if _is_stored(each)}
+        stored = names_stored(*node.body)
         if array.id in stored or not self._is_builtin("range", "len"):
             return None
         number = self._number(array.id)
@@ -108,14 +110,14 @@ class Ranges(ast.NodeTransformer):
 
     def _nested(self, node, targets, ranges):
         """Loops in each other, which ``break`` would not leave."""
-        leaves = any(isinstance(each, ast.Break) for part in node.body for each in ast.walk(part))
+        leaves = any(isinstance(each, ast.Break) for each in nodes_in(*node.body))
         plain = all(isinstance(each, ast.Name) for each in targets) and len({each.id for each in targets}) == len(
             targets
         )
         if leaves or not plain or node.orelse or not self._is_builtin("range"):
             return None
-        stored = {each.id for part in node.body for each in ast.walk(part) if _is_stored(each)}
-        named = {each.id for part in ranges for each in ast.walk(part) if isinstance(each, ast.Name)}
+        stored = names_stored(*node.body)
+        named = names_in(*ranges)
         indices = {each.id for each in targets}
         if (named | indices) & stored or named & indices or indices & self.live:
             return None  # the ranges are evaluated once, and indices are set anew in each turn
@@ -123,7 +125,3 @@ class Ranges(ast.NodeTransformer):
         for target, iterated in zip(reversed(targets), reversed(ranges), strict=True):
             body = [self._loop(node, target, iterated, body)]
         return body[0]
-
-
-def _is_stored(node):
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)

@@ -18,6 +18,7 @@ from tilewave.loops.tree import Stays
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import MISSING
 from tilewave.nest.parse import parse
+from tilewave.nest.walks import assigned, is_stored, nodes_in
 
 OPERATIONS = {"max": ast.Gt, "min": ast.Lt}
 
@@ -52,24 +53,23 @@ def reductions_of(groups, scalars, apart):
     """The reductions of a region, by name, several where conditions have cut loops: no other statement has the name."""
     statements = [part for group in groups for part in group.statements]
     found, used = {}, {}
-    for part in statements:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Name):
-                used[node.id] = used.get(node.id, 0) + 1
-            if isinstance(node, ast.stmt) and (reduction := _reduction(node)) and reduction.name in scalars:
-                found.setdefault(reduction.name, []).append(reduction)
+    for node in nodes_in(*statements):
+        if isinstance(node, ast.Name):
+            used[node.id] = used.get(node.id, 0) + 1
+        if isinstance(node, ast.stmt) and (reduction := _reduction(node)) and reduction.name in scalars:
+            found.setdefault(reduction.name, []).append(reduction)
     return {
         name: each
         for name, each in found.items()
-        if used[name] == sum(_is(node, name) for one in each for node in ast.walk(one.node))
+        if used[name] == sum(_is(node, name) for node in nodes_in(*(one.node for one in each)))
         and (len(each) == 1 or apart or each[0].kind == "flag")
         and len({(one.kind, ast.dump(one.value) if one.kind == "flag" else "") for one in each}) == 1
     }
 
 
 def _reduction(node):
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        name, value = node.targets[0].id, node.value
+    if (name := assigned(node)) is not None:
+        value = node.value
         if isinstance(value, ast.Constant) and type(value.value) in (bool, int):
             return Reduction(name, "flag", node, value)
         called = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
@@ -87,10 +87,10 @@ def _reduction(node):
 
 def _of_choice(node, test, inner):
     """``if x > m: m = x``, and ``if m < x: m = x``."""
-    plain = isinstance(inner, ast.Assign) and len(inner.targets) == 1 and isinstance(inner.targets[0], ast.Name)
-    if not plain or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+    name = assigned(inner)
+    if name is None or not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None
-    name, sides = inner.targets[0].id, (test.left, test.comparators[0])
+    sides = test.left, test.comparators[0]
     turned = _is(sides[0], name)
     value, other = sides[::-1] if turned else sides
     for kind, operator in OPERATIONS.items():
@@ -126,14 +126,13 @@ class Types:
     def __init__(self, statements, dtypes, given, exact):
         self.dtypes, self.given, self.values, self.exact = dtypes, given, {}, exact
         self.certain = {id(part) for part in statements}
-        nodes = [node for part in statements for node in ast.walk(part)]
-        stores = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        nodes = nodes_in(*statements)
+        stores = [node.id for node in nodes if is_stored(node)]
         self.stored = {*stores}
         for node in nodes:
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                name = node.targets[0].id
-                if stores.count(name) == 1 and not _has(node.value, name):
-                    self.values[name] = node.value
+            name = assigned(node)
+            if stores.count(name) == 1 and not _has(node.value, name):
+                self.values[name] = node.value
 
     def of(self, node):
         """The name of the dtype of a NumPy scalar; "weak" for a Python number, which changes no float64."""

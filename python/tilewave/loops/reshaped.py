@@ -9,8 +9,9 @@ import copy
 from tilewave.loops.carried import Carried, stored_by
 from tilewave.loops.eliminations import eliminated
 from tilewave.loops.liveness import names_read
-from tilewave.loops.tree import Put, assigned
+from tilewave.loops.tree import Put
 from tilewave.nest.inner_loops import is_element
+from tilewave.nest.walks import assigned, names_in, nodes_in
 
 
 class Reshaped(Carried):
@@ -76,13 +77,10 @@ class Reshaped(Carried):
 
     def _is_element(self, name, target, segment, path):
         """Return whether an element may stand for a name in a part of a body."""
-        used = {each.id for each in ast.walk(target.slice) if isinstance(each, ast.Name)}
-        if (
-            used & {each for part in segment for each in stored_by(part)}
-            or self.types.of(segment[0].value) != "float64"
-        ):
+        changed = {each for part in segment for each in stored_by(part)}
+        if names_in(target.slice) & changed or self.types.of(segment[0].value) != "float64":
             return False
-        for part in (each for statement in segment[1:] for each in ast.walk(statement)):
+        for part in nodes_in(*segment[1:]):
             if isinstance(part, ast.Assign | ast.AugAssign | ast.For | ast.If) and name in stored_by(part):
                 plain = (
                     isinstance(part, ast.For) or isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)

@@ -13,10 +13,10 @@ from tilewave.loops.liveness import names_read, needs
 from tilewave.loops.plain import plain_loop, without_extents
 from tilewave.loops.swaps import swap_of
 from tilewave.nest.helpers import without_docstring
-from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
 from tilewave.nest.parse import compiled, parse
 from tilewave.nest.region import Region, is_range
+from tilewave.nest.walks import elements_in, nodes_in
 
 #: The free variable under which the rewritten function finds its loops; no name that programs use.
 LOOPS = "__tilewave_loops__"
@@ -153,14 +153,14 @@ class Finder:
         """The names, perhaps dotted ones, whose elements a loop reads or writes at subscripts that are no constants."""
         return {
             ast.unparse(each.value)
-            for each in ast.walk(node)
-            if is_element(each) and isinstance(each.value, ast.Name | ast.Attribute) and not _is_fixed(each.slice)
+            for each in elements_in(node)
+            if isinstance(each.value, ast.Name | ast.Attribute) and not _is_fixed(each.slice)
         }
 
     def _stores(self, node):
         """Return whether a loop over a range goes over elements that it assigns."""
         ranged = isinstance(node, ast.While) or is_range(self.scope, node.iter)
-        stores = (each for each in ast.walk(node) if is_element(each) and isinstance(each.ctx, ast.Store))
+        stores = (each for each in elements_in(node) if isinstance(each.ctx, ast.Store))
         return ranged and any(not _is_fixed(each.slice) for each in stores)
 
     def _call(self, found, otherwise):
@@ -173,7 +173,7 @@ class Finder:
         text += f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
         text += "".join(f"    if {name!r} in {FOUND}: {name} = {FOUND}[{name!r}]\n" for name in names)
         *first, call = parse(text).body
-        for each in (inside for statement in (*first, call) for inside in ast.walk(statement)):
+        for each in nodes_in(*first, call):
             if hasattr(each, "lineno"):
                 each.lineno = each.end_lineno = found.node.lineno
         call.orelse = otherwise

@@ -9,6 +9,7 @@ from tilewave.nest.affine import Affine, NotAffine, affine_form
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nest.walks import is_stored, names_in, nodes_in
 
 #: Of these, quotients, remainders and products consist that are numbers of their own.
 FIXED = (ast.BinOp, ast.operator, ast.Name, ast.Constant, ast.expr_context, ast.Attribute, ast.Subscript)
@@ -74,10 +75,6 @@ class Group:
     number: int
     accesses: list = field(default_factory=list)
 
-    def names(self):
-        """All names in the statements."""
-        return {each.id for part in self.statements for each in ast.walk(part) if isinstance(each, ast.Name)}
-
 
 class Put(ast.NodeTransformer):
     """Expressions in place of names."""
@@ -92,12 +89,6 @@ class Put(ast.NodeTransformer):
         if hasattr(new, "ctx"):
             new.ctx = node.ctx
         return ast.copy_location(new, node)
-
-
-def assigned(node):
-    """The name that a statement assigns, if that is all it does."""
-    plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-    return node.targets[0].id if plain else None
 
 
 def extent_text(array, dimension):
@@ -124,9 +115,9 @@ def is_fixed(node):
     return not constant and all(isinstance(each, FIXED) for each in ast.walk(node))
 
 
-def names_in(name):
+def names_of(name):
     """The names in a name of `linear`, which may be an expression."""
-    return {name} if name.isidentifier() else {n.id for n in ast.walk(parse(name)) if isinstance(n, ast.Name)}
+    return {name} if name.isidentifier() else names_in(parse(name))
 
 
 def linear(node, known):
@@ -136,6 +127,44 @@ def linear(node, known):
     except NotAffine:
         return None
     return form if all(known(name) for name in form.terms) else None
+
+
+def range_of(node, form, scope):
+    """(begins, ends, step) of a loop over a range, of which all begins and ends hold; the step is None where it is no
+    constant.
+
+    `form`: gives the affine form of an expression, or None; of each begin and end it is as given.
+    """
+    given = [ast.Constant(0), *node.iter.args][-max(2, len(node.iter.args)) :]
+    step = form(given[2]) if len(given) == 3 else Affine({}, 1)
+    if step is None or step.terms or step.constant == 0:
+        return (), (), None
+
+    def bounds(bound, narrows):
+        called = isinstance(bound, ast.Call) and isinstance(bound.func, ast.Name) and not bound.keywords
+        if called and bound.func.id == narrows and scope.lookup(narrows) is getattr(builtins, narrows):
+            return tuple(found for each in bound.args for found in bounds(each, narrows))
+        return (form(bound),)
+
+    outer, inner = ("max", "min") if step.constant > 0 else ("min", "max")
+    return bounds(given[0], outer), bounds(given[1], inner), step.constant
+
+
+def texts_of(forms, pick):
+    """What bounds are in `over`, of which all hold: ints and texts; `pick`: max for lower ones, min for upper ones."""
+    constants = [form.constant for form in forms if not any(form.terms.values())]
+    texts = [pick(constants)] if constants else []
+    for form in forms:
+        terms = [f"{factor}*{name}" for name, factor in form.terms.items() if factor]
+        if terms:
+            texts.append(" + ".join([*terms, str(form.constant)]))
+    return [*dict.fromkeys(texts)]
+
+
+def text_of(forms, pick):
+    """What bounds are in a range, as `texts_of`."""
+    texts = texts_of(forms, pick)
+    return str(texts[0]) if len(texts) == 1 else f"{pick.__name__}({', '.join(map(str, texts))})"
 
 
 class Tree:
@@ -159,9 +188,7 @@ class Tree:
         self.region, self.groups = region, []
         self.tables = {*region.tables}
         targets = [node.target.id for node in region.loops if isinstance(node, ast.For)]
-        stored = [
-            node.id for node in region.source.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        ]
+        stored = [node.id for node in region.source.nodes if is_stored(node)]
         for name in {*targets}:
             if stored.count(name) > targets.count(name):
                 raise Stays(f"a statement assigns {name!r}, which is a loop index")
@@ -192,27 +219,18 @@ class Tree:
 
     def _known(self, path):
         indices = {loop.index for loop in path}
-        return lambda name: name in indices or not names_in(name) & self.assigned
+        return lambda name: name in indices or not names_of(name) & self.assigned
 
     def _loop(self, node, path):
-        known, given = self._known(path), [ast.Constant(0), *node.iter.args][-max(2, len(node.iter.args)) :]
-        step = linear(given[2], known) if len(given) == 3 else Affine({}, 1)
-        if step is None or step.terms or step.constant == 0:
+        known = self._known(path)
+        begins, ends, step = range_of(node, lambda each: linear(each, known), self.region.scope)
+        if step is None:
             raise Stays(f"the step of line {node.lineno} is no constant")
-        outer, inner = ("max", "min") if step.constant > 0 else ("min", "max")
-        begins, ends = self._bounds(given[0], outer, known), self._bounds(given[1], inner, known)
         if any(form is None for form in (*begins, *ends)):
             raise Stays(f"the bounds of line {node.lineno} are no sums of outer indices and integers")
         if node.target.id in {loop.index for loop in path}:
             raise Stays(f"line {node.lineno} has the index of a loop around it")
-        return Loop(node, node.target.id, begins, ends, step.constant)
-
-    def _bounds(self, node, narrows, known):
-        """The forms of a bound: several where it is the larger or the smaller one of several."""
-        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
-        if called and node.func.id == narrows and self.region.scope.lookup(narrows) is getattr(builtins, narrows):
-            return tuple(form for each in node.args for form in self._bounds(each, narrows, known))
-        return (linear(node, known),)
+        return Loop(node, node.target.id, begins, ends, step)
 
     def _group(self, statements, path):
         self.groups.append(self.group(statements, path, len(self.groups)))
@@ -220,7 +238,7 @@ class Tree:
     def group(self, statements, path, number):
         """A group with its accesses."""
         known, indices, found = self._known(path), {loop.index for loop in path}, []
-        for node in (each for part in statements for each in ast.walk(part)):
+        for node in nodes_in(*statements):
             target = node.target if isinstance(node, ast.AugAssign) else None
             if is_element(node):
                 found.append(self._access(node, known, isinstance(node.ctx, ast.Store)))

@@ -5,6 +5,7 @@ import ast
 from tilewave import units
 from tilewave.errors import ConfigError
 from tilewave.nest.subscript import linear_form, subscripts_of
+from tilewave.nest.walks import names_in
 
 
 def iteration_box(nest, shapes):
@@ -63,11 +64,7 @@ def bounding_lookups(source, parameters):
         for node in source.nodes
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in parameters.tables
     ]
-
-    def is_along(node):
-        return any(isinstance(each, ast.Name) and each.id in source.inner_names for each in ast.walk(node.slice))
-
-    along = {node.value.id for node in lookups if is_along(node)}
+    along = {node.value.id for node in lookups if names_in(node.slice) & source.inner_names}
     for node in lookups:
         if node.value.id not in along:
             continue

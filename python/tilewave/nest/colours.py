@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tilewave.nest.affine import NotAffine, affine_form
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.subscript import place_of
+from tilewave.nest.walks import names_in
 
 #: What may stand outside the conditions where a value that is not needed is read there: nothing that raises.
 HARMLESS = (
@@ -126,7 +127,7 @@ class _Conditions:
         modulus, form = self._remainder(remainder)
         if modulus is None or any(isinstance(node, ast.Call | ast.Subscript) for node in ast.walk(value)):
             return None
-        if any(isinstance(node, ast.Name) and node.id in self.varying for node in ast.walk(value)):
+        if names_in(value) & self.varying:
             return None
         known = isinstance(value, ast.Constant) and type(value.value) is int and 0 <= value.value < modulus
         if not equal and not (known and modulus == 2):

@@ -7,6 +7,7 @@ import dataclasses
 
 from tilewave.nest.derived import DerivedNest
 from tilewave.nest.types import int_range
+from tilewave.nest.walks import nodes_in
 
 #: Operations by the functions that give one of their arguments.
 FUNCTIONS = {"max": "max", "min": "min", "np.maximum": "max", "np.minimum": "min"}
@@ -89,7 +90,7 @@ def _operation(nest, array):
     body = nest.source.tree.body
     named = sum(_names(statement, array) for statement in body)
     operations, updated = set(), 0
-    for node in (each for statement in body for each in ast.walk(statement)):
+    for node in nodes_in(*body):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_element(node.targets[0], array):
             operations.add(_of_value(nest, node.value, array))
             updated += 2

@@ -13,6 +13,7 @@ from tilewave.nest.derived import DerivedNest
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import names_outside
 from tilewave.nest.syntax import BodyChecker
+from tilewave.nest.walks import names_in
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,8 @@ class Expression:
                     f"{what}: {ast.unparse(read)} is no element that nest {nest.name!r} writes or reads; allowed: "
                     f"{self._allowed()}, or a local of the body that reads it"
                 )
-        used = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
         partly = () if self.array else (key for key in body.reads if places[key].written and not places[key].always)
-        used |= {INSIDE}
+        used = names_in(self.node) | {INSIDE}
         self.partly = (*sorted(used & nest.source.local_names - nest.certain), *partly)
         self.numbers = names_outside([self.node], nest.tables) & {*nest.indices}
 

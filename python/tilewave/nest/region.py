@@ -8,6 +8,7 @@ from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import Parameters, subscripts_of
 from tilewave.nest.syntax import BodyChecker
+from tilewave.nest.walks import names_in, names_stored, nodes_in
 
 ALLOWED = (
     "for i in range(...), while, if/elif/else, break, continue, assignments to names and array elements, assert, raise "
@@ -147,17 +148,17 @@ class Region:
         self.reads = {node.id for node in names if not isinstance(node.ctx, ast.Store)} - {*ranks}
         self.reads |= {node.target.id for node in self.source.nodes if _is_augmented(node)}
         slices = [node.slice for node in elements]
-        self.placing = {each.id for part in slices for each in ast.walk(part) if isinstance(each, ast.Name)}
+        self.placing = names_in(*slices)
         self.loops = [node for node in self.source.nodes if isinstance(node, ast.For | ast.While)]
         ranges = [node.iter for node in self.loops if isinstance(node, ast.For) and isinstance(node.iter, ast.Call)]
         bounds = [part for node in ranges for part in node.args]
         targets = {node.target.id for node in self.loops if isinstance(getattr(node, "target", None), ast.Name)}
         compared = [node for node in self.source.nodes if isinstance(node, ast.Compare)]
-        bounds += [node for node in compared if targets & {e.id for e in ast.walk(node) if isinstance(e, ast.Name)}]
-        self.placing |= {each.id for part in bounds for each in ast.walk(part) if isinstance(each, ast.Name)}
+        bounds += [node for node in compared if targets & names_in(node)]
+        self.placing |= names_in(*bounds)
         self.fixed = {}
-        for node in (each for part in (*bounds, *slices) for each in ast.walk(part) if isinstance(each, ast.BinOp)):
-            if isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Mult):
+        for node in nodes_in(*bounds, *slices):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Mult):
                 self.fixed[ast.unparse(node)] = node
         self.assigned = {node: _stored(node, local_names) for node in self.loops}
         self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each, local_names))})
@@ -220,5 +221,4 @@ def _is_augmented(node):
 
 def _stored(node, local_names):
     """The local names that statements within a node assign, in alphabetical order."""
-    stored = (each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
-    return sorted({*stored} & local_names)
+    return sorted(names_stored(node) & local_names)

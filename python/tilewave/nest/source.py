@@ -19,6 +19,7 @@ import types
 from tilewave.errors import ConfigError, shown
 from tilewave.nest.language import without_members
 from tilewave.nest.parse import compiled, parse
+from tilewave.nest.walks import is_stored, nodes_in
 
 NO_SOURCE = (
     "its source text is not available (exec, standard input and older prompts keep none); "
@@ -77,15 +78,14 @@ class Source:
         if what != "@tw.loops":
             self.tree = without_members(self.tree)
         #: All nodes of the body.
-        self.nodes = [node for statement in self.tree.body for node in ast.walk(statement)]
+        self.nodes = nodes_in(*self.tree.body)
         #: What `subscript.read_access` has read of nodes.
         self.accesses = {}
 
     @functools.cached_property
     def local_names(self):
         """The names that the body assigns."""
-        stored = {node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        return stored - self.inner_names
+        return {node.id for node in self.nodes if is_stored(node)} - self.inner_names
 
     @functools.cached_property
     def inner_names(self):
@@ -99,7 +99,7 @@ class Source:
         for name in ("local_names", "inner_names"):
             other.__dict__.pop(name, None)
         other.tree, other.accesses = tree, {}
-        other.nodes = [node for statement in tree.body for node in ast.walk(statement)]
+        other.nodes = nodes_in(*tree.body)
         return other
 
     def line(self, node):

@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.nest.subscript import linear_form, subscripts_of
+from tilewave.nest.walks import located
 
 #: What the subscript consists of.
 _PARTS = (ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
@@ -95,9 +96,7 @@ class _Steps(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.value, ast.Name) and node.value.id in self._rows:
             step = ast.BinOp(ast.Name(self._time, ast.Load()), ast.Add(), ast.Constant(self._sign))
-            for each in ast.walk(step):
-                ast.copy_location(each, node.slice.elts[0])
-            node.slice.elts[0] = step
+            node.slice.elts[0] = located(step, node.slice.elts[0])
         return node
 
 

@@ -2,6 +2,8 @@
 
 import ast
 
+from tilewave.nest.walks import names_in, nodes_in
+
 
 def refuse_loops(source):
     """Refuse a function whose statements are in ``for`` loops, as those of Numba are, and say what its body would be.
@@ -15,7 +17,7 @@ def refuse_loops(source):
     for statement in source.tree.body:
         if isinstance(statement, ast.For):
             indices, inside = _loops(statement)
-            stores = [node for part in inside for node in ast.walk(part) if isinstance(node, ast.Subscript)]
+            stores = [node for node in nodes_in(*inside) if isinstance(node, ast.Subscript)]
             first = next((node for node in stores if isinstance(node.ctx, ast.Store)), None)
             if indices and first is not None:
                 raise source.error(
@@ -44,11 +46,9 @@ def _is_range(node):
 
 def _signature(tree, indices, inside):
     """The function's first line as a nest: arrays and indices, then scalars."""
-    nodes = [node for part in inside for node in ast.walk(part)]
-    subscripts = [node for node in nodes if isinstance(node, ast.Subscript)]
+    subscripts = [node for node in nodes_in(*inside) if isinstance(node, ast.Subscript)]
     arrays = {node.value.id for node in subscripts if isinstance(node.value, ast.Name)}
-    within = {each.id for node in subscripts for each in ast.walk(node.slice) if isinstance(each, ast.Name)}
-    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    within, used = names_in(*(node.slice for node in subscripts)), names_in(*inside)
     plain = [argument.arg for argument in tree.args.args if argument.arg in used]
     kept = [name for name in plain if name in arrays or name in within]
     scalars = [name for name in plain if name not in kept]

@@ -7,6 +7,7 @@ from tilewave.kernel.types.values import Typed, Value
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import scalar
+from tilewave.nest.walks import elements_in, is_stored, nodes_in
 
 
 class PrecomputedLookups:
@@ -27,15 +28,14 @@ class PrecomputedLookups:
             *(assignment.value for assignment in assignments),
             *(part for node in lookups.values() for part in subscripts_of(node)),
         ]
-        self.places = {nest.place_of(node) for part in parts for node in ast.walk(part) if is_element(node)}
+        self.places = {nest.place_of(node) for node in elements_in(*parts)}
 
     @classmethod
     def of(cls, nest):
         """None where there is no lookup, or one whose subscripts cannot be computed ahead."""
         statements = nest.source.tree.body
-        nodes = [node for statement in statements for node in ast.walk(statement)]
-        lookups = {ast.unparse(node): node for node in nodes if is_element(node) and node.value.id in nest.tables}
-        stored = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        lookups = {ast.unparse(node): node for node in elements_in(*statements) if node.value.id in nest.tables}
+        stored = [node.id for node in nodes_in(*statements) if is_stored(node)]
         once = {}
         for statement in statements:
             once |= {name: statement for name in _names(_target(statement)) if stored.count(name) == 1}

@@ -28,7 +28,7 @@ def lookups_to_check(nest, dtypes, slots):
     found = []
     if nest.inner:
         return None
-    for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
+    for node in nest.source.nodes:
         if not is_element(node) or node.value.id not in nest.tables:
             continue
         for axis, part in enumerate(subscripts_of(node)):
@@ -86,7 +86,7 @@ def _straight_lookups(frame):
     gives the address of each in a point.
     """
     build, nest, straight, addresses = frame.e.builder, frame.nest, I1(1), {}
-    for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
+    for node in nest.source.nodes:
         if not is_element(node) or node.value.id not in nest.tables:
             continue
         table, kinds = node.value.id, [_kind(nest, frame.dtypes, frame.slots, part) for part in subscripts_of(node)]

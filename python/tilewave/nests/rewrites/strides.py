@@ -23,6 +23,7 @@ from tilewave.nest.bounds import (
 from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nest.changed import INSIDE, ChangedNest, remembered
 from tilewave.nest.parse import parse
+from tilewave.nest.walks import located
 from tilewave.nests.call.problem import box_of_loops
 from tilewave.nests.rewrites.step_rows import like_rows
 
@@ -103,13 +104,9 @@ def _with_strides(nest, affine, conditions, reduced, within):
     first = 1 if ast.get_docstring(tree, clean=False) is not None and len(tree.body) > 1 else 0
     if conditions and reduced:
         inside = ast.Assign([ast.Name(INSIDE, ast.Store())], ast.Constant(True))
-        for node in ast.walk(inside):
-            ast.copy_location(node, tree.body[first])
-        tree.body.insert(first, inside)
+        tree.body.insert(first, located(inside, tree.body[first]))
     for condition in conditions:
-        test = parse(condition, mode="eval").body
-        for node in ast.walk(test):
-            ast.copy_location(node, tree.body[first])
+        test = located(parse(condition, mode="eval").body, tree.body[first])
         tree.body[first:] = [ast.copy_location(ast.If(test, tree.body[first:], []), tree.body[first])]
     changed = ChangedNest(nest, _Affine(affine).visit(tree))
     for place in nest.places if within else ():
@@ -129,7 +126,4 @@ class _Affine(ast.NodeTransformer):
             return node
         factor, constant = self._affine[node.id]
         other = ast.BinOp(ast.Constant(factor), ast.Mult(), ast.Name(node.id, ast.Load()))
-        other = ast.BinOp(other, ast.Add(), ast.Constant(constant))
-        for each in ast.walk(other):
-            ast.copy_location(each, node)
-        return other
+        return located(ast.BinOp(other, ast.Add(), ast.Constant(constant)), node)
