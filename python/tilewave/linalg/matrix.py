@@ -25,7 +25,7 @@ from tilewave.linalg.initial import (
 )
 from tilewave.linalg.layout import Layout, indices_of, layout_of
 from tilewave.linalg.moves import InEvenBlocks, Move, on_rank_0
-from tilewave.linalg.operators import Operators, power
+from tilewave.linalg.operators import Operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -202,26 +202,8 @@ class Matrix(Operators):
         """Another matrix with the same elements, in the same layout; collective."""
         return self.astype(self.dtype)
 
-    def __iadd__(self, other: Any) -> Matrix:
-        return self._combined(np.add, self, other, out=self)
-
-    def __isub__(self, other: Any) -> Matrix:
-        return self._combined(np.subtract, self, other, out=self)
-
-    def __imul__(self, other: Any) -> Matrix:
-        return self._combined(np.multiply, self, other, out=self)
-
-    def __itruediv__(self, other: Any) -> Matrix:
-        return self._combined(np.divide, self, other, out=self)
-
-    def __ifloordiv__(self, other: Any) -> Matrix:
-        return self._combined(np.floor_divide, self, other, out=self)
-
-    def __imod__(self, other: Any) -> Matrix:
-        return self._combined(np.remainder, self, other, out=self)
-
-    def __ipow__(self, other: Any) -> Matrix:
-        return self._combined(*power(self, other), out=self)
+    def _become(self, *call: Any) -> Matrix:
+        return self._combined(*call, out=self)
 
     def __imatmul__(self, other: Any) -> Matrix:
         product = self @ other
@@ -229,7 +211,7 @@ class Matrix(Operators):
             raise ConfigError(
                 f"A @= B: the product has shape {product.shape}, the matrix {self.shape}; allowed: A = A @ B"
             )
-        return self._combined(np.positive, product, out=self)
+        return self._become(np.positive, product)
 
     def __setitem__(self, given: Any, value: Any) -> None:
         """Set elements by global index to a number, an array that every rank has, or a matrix; collective.
@@ -307,17 +289,10 @@ class Transposed(Operators):
         """A matrix of its own with these elements; collective."""
         return self.redistribute()
 
-    def _in_place(self, other: Any) -> Any:
+    def _become(self, *call: Any) -> Any:
         raise TypeError("A.T is no matrix of its own to change in place; allowed: A += B.T, or C = A.T + B")
 
-    __iadd__: ClassVar[Callable[[Any, Any], Any]] = _in_place
-    __isub__: ClassVar[Callable[[Any, Any], Any]] = _in_place
-    __imul__: ClassVar[Callable[[Any, Any], Any]] = _in_place
-    __itruediv__: ClassVar[Callable[[Any, Any], Any]] = _in_place
-    __ifloordiv__: ClassVar[Callable[[Any, Any], Any]] = _in_place
-    __imod__: ClassVar[Callable[[Any, Any], Any]] = _in_place
-    __ipow__: ClassVar[Callable[[Any, Any], Any]] = _in_place
-    __imatmul__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __imatmul__: ClassVar[Callable[[Any, Any], Any]] = _become
 
     def gather(self) -> Array | None:
         """The whole array on rank 0, None elsewhere; collective.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tilewave.linalg.matrix import Matrix
 
     Operator: TypeAlias = Callable[[Any, Any], Matrix]
+    InPlace: TypeAlias = Callable[[Any, Any], Any]
 
 #: Eigenvalues and singular values are not computed.
 MISSING = ("eig", "eigh", "eigvals", "eigvalsh", "eig_banded", "svd", "svdvals", "pinv", "schur", "expm", "matrix_rank")
@@ -80,6 +81,10 @@ def _operator(function: Callable[..., Any], swapped: bool = False) -> Operator:
     return lambda self, other: self._combined(function, self, other)
 
 
+def _in_place(function: Callable[..., Any]) -> InPlace:
+    return lambda self, other: self._become(function, self, other)
+
+
 class Operators(NotNumPy):
     """Arithmetic, elements and parts of a `Matrix`, or of its transposed.
 
@@ -90,6 +95,7 @@ class Operators(NotNumPy):
     ndim = 2
     _what = "a matrix"
     _otherwise = "A.local, this rank's part, and A.gather(), the whole array on rank 0"
+    _become: Callable[..., Any]  # the call of `_combined` whose result changes the matrix
     # Set by `tilewave.linalg.arithmetic`, which makes matrices.
     _combined: Callable[..., Matrix]
     _multiplied: Callable[..., Any]
@@ -122,6 +128,14 @@ class Operators(NotNumPy):
     __rmod__: ClassVar[Operator] = _operator(np.remainder, True)
     __pow__: ClassVar[Operator] = lambda self, other: self._combined(*power(self, other))
     __rpow__: ClassVar[Operator] = _operator(np.power, True)
+
+    __iadd__: ClassVar[InPlace] = _in_place(np.add)
+    __isub__: ClassVar[InPlace] = _in_place(np.subtract)
+    __imul__: ClassVar[InPlace] = _in_place(np.multiply)
+    __itruediv__: ClassVar[InPlace] = _in_place(np.divide)
+    __ifloordiv__: ClassVar[InPlace] = _in_place(np.floor_divide)
+    __imod__: ClassVar[InPlace] = _in_place(np.remainder)
+    __ipow__: ClassVar[InPlace] = lambda self, other: self._become(*power(self, other))
 
     def __divmod__(self, other: Any) -> tuple[Matrix, Matrix]:
         return self // other, self % other

@@ -5,9 +5,8 @@ import builtins
 import copy
 
 from tilewave.loops.liveness import names_read, needs
-from tilewave.loops.tree import Put
 from tilewave.nest.region import is_range
-from tilewave.nest.walks import assigned, names_in
+from tilewave.nest.walks import Put, assigned, names_in
 
 
 def accumulated(node, scope, local_names, live):

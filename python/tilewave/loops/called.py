@@ -7,11 +7,10 @@ import ast
 import copy
 import types
 
-from tilewave.loops.tree import Put
 from tilewave.nest.helpers import without_docstring
 from tilewave.nest.names import Scope
 from tilewave.nest.source import Source
-from tilewave.nest.walks import assigned, elements_in, located, names_in, names_stored, nodes_in
+from tilewave.nest.walks import Put, assigned, elements_in, located, names_in, names_stored, nodes_in
 
 #: Calls that are replaced, those in functions that are called counted each time.
 MOST_CALLS = 200

@@ -6,11 +6,11 @@ import copy
 from tilewave.loops.dependences import domain, may_follow, row_of
 from tilewave.loops.liveness import names_read, needs
 from tilewave.loops.systems import add, may_hold
-from tilewave.loops.tree import Access, Group, Put, Stays, Tree, access_of, linear
+from tilewave.loops.tree import Access, Group, Stays, Tree, access_of, linear
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.region import Region
 from tilewave.nest.subscript import subscripts_of
-from tilewave.nest.walks import assigned, elements_in, names_stored
+from tilewave.nest.walks import Put, assigned, elements_in, names_stored
 
 #: Turns back of which a name may have the value.
 MOST_BACK = 4

@@ -11,11 +11,11 @@ import itertools
 from tilewave.loops.dependences import Instances, bounds_of, domain, may_follow, not_least, row_of
 from tilewave.loops.distribute import only
 from tilewave.loops.systems import add, may_hold
-from tilewave.loops.tree import Group, Put, text_of
+from tilewave.loops.tree import Group, text_of
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
-from tilewave.nest.walks import located
+from tilewave.nest.walks import Put, located
 
 #: Statements that are looked at.
 MOST_STATEMENTS = 4

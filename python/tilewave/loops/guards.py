@@ -8,12 +8,12 @@ import ast
 import copy
 import itertools
 
-from tilewave.loops.tree import Put, Stays, linear, range_of, text_of
+from tilewave.loops.tree import Stays, linear, range_of, text_of
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
-from tilewave.nest.walks import elements_in, is_stored, located, names_in, nodes_in
+from tilewave.nest.walks import Put, elements_in, is_stored, located, names_in, nodes_in, slice_of
 
 #: Loops that one loop may become, each a nest that takes half a second to compile; turns of a loop that is written out,
 #: and statements of all of them.
@@ -324,8 +324,7 @@ class _Known(ast.NodeTransformer):
         ):
             return node
         parts = [self._from_begin(node.value.id, d, each) for d, each in enumerate(subscripts_of(node))]
-        inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
-        node.slice = ast.copy_location(inner, node)
+        node.slice = ast.copy_location(slice_of(parts), node)
         return node
 
     def _from_begin(self, array, dimension, part):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from tilewave.loops.dependences import bounds_of, may_be_permuted, may_read_written, row_of
 from tilewave.loops.reductions import Joined, replaced
 from tilewave.loops.systems import add
-from tilewave.loops.tree import Group, Loop, Put, Stays, access_of, linear, texts_of
+from tilewave.loops.tree import Group, Loop, Stays, access_of, linear, texts_of
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.names import MISSING
 from tilewave.nest.parse import parse
 from tilewave.nest.reserved import RESERVED
 from tilewave.nest.subscript import MOST_SCALE, subscripts_of
-from tilewave.nest.walks import elements_in, names_in
+from tilewave.nest.walks import Put, elements_in, names_in, slice_of
 
 #: The loop of one round in place of constant subscripts, and the one in place of an index that stands twice.
 AT, AGAIN = "tw_at", "tw_again"
@@ -327,8 +327,7 @@ class _Subscripts(ast.NodeTransformer):
             parts = [ast.BinOp(self.visit(part), ast.FloorDiv(), ast.Constant(1)) for part in subscripts_of(node)]
         else:
             parts = [parse(self.writer.subscript(part), mode="eval").body for part in subscripts_of(node)]
-        inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
-        return ast.Subscript(node.value, inner, node.ctx)
+        return ast.Subscript(node.value, slice_of(parts), node.ctx)
 
     def visit_Call(self, node):
         if extent := extent_of(node):

@@ -9,9 +9,8 @@ import copy
 from tilewave.loops.carried import Carried, stored_by
 from tilewave.loops.eliminations import eliminated
 from tilewave.loops.liveness import names_read
-from tilewave.loops.tree import Put
 from tilewave.nest.inner_loops import is_element
-from tilewave.nest.walks import assigned, names_in, nodes_in
+from tilewave.nest.walks import Put, assigned, names_in, nodes_in
 
 
 class Reshaped(Carried):

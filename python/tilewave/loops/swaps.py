@@ -12,6 +12,7 @@ from tilewave.field.field import Field
 from tilewave.loops.region_run import RegionRun
 from tilewave.loops.tree import linear
 from tilewave.nest.region import Region
+from tilewave.nest.walks import Put
 
 #: Turns that are written out.
 MOST_TURNS = 4
@@ -114,9 +115,9 @@ class SwappedRun(RegionRun):
         body = self.region.source.tree.body[0].body
         many, left = divmod(len(turns), swap.turns)
         whole = turns[: many * swap.turns]
-        bodies = [_Renamed(swap.names(k), index, k * turns.step) for k in range(swap.turns)]
+        bodies = [_turn(swap.names(k), index, k * turns.step) for k in range(swap.turns)]
         loops = [(range(whole.start, whole.stop, turns.step * swap.turns), bodies)]
-        loops += [(turns[len(whole) + k :][:1], [_Renamed(swap.names(k), index, 0)]) for k in range(left)]
+        loops += [(turns[len(whole) + k :][:1], [_turn(swap.names(k), index, 0)]) for k in range(left)]
         for values, renamed in loops:
             loop = copy.copy(self.found.node)
             loop.iter = copy.copy(loop.iter)
@@ -124,7 +125,7 @@ class SwappedRun(RegionRun):
                 ast.copy_location(ast.Constant(n), loop) for n in (values.start, values.stop, values.step)
             ]
             loop.body = [each.visit(copy.deepcopy(statement)) for each in renamed for statement in body]
-            found.append(loop)
+            found.append(ast.fix_missing_locations(loop))
         return found
 
     def run(self, names):
@@ -141,15 +142,9 @@ class SwappedRun(RegionRun):
             each.release()
 
 
-class _Renamed(ast.NodeTransformer):
-    """The statements of a turn: other names, and an index that is further on."""
-
-    def __init__(self, names, index, ahead):
-        self.names, self.index, self.ahead = names, index, ahead
-
-    def visit_Name(self, node):
-        if node.id == self.index and self.ahead:
-            return ast.fix_missing_locations(
-                ast.copy_location(ast.BinOp(ast.Name(node.id, ast.Load()), ast.Add(), ast.Constant(self.ahead)), node)
-            )
-        return ast.copy_location(ast.Name(self.names.get(node.id, node.id), node.ctx), node)
+def _turn(names, index, ahead):
+    """What puts the names of a turn, and an index that is further on."""
+    values = {name: ast.Name(new, ast.Load()) for name, new in names.items()}
+    if ahead:
+        values[index] = ast.BinOp(ast.Name(index, ast.Load()), ast.Add(), ast.Constant(ahead))
+    return Put(values)

@@ -76,21 +76,6 @@ class Group:
     accesses: list = field(default_factory=list)
 
 
-class Put(ast.NodeTransformer):
-    """Expressions in place of names."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def visit_Name(self, node):
-        if node.id not in self.values:
-            return node
-        new = copy.deepcopy(self.values[node.id])
-        if hasattr(new, "ctx"):
-            new.ctx = node.ctx
-        return ast.copy_location(new, node)
-
-
 def extent_text(array, dimension):
     """The name of an extent in affine forms; no name of Python's."""
     return f"{array}.shape[{dimension}]"

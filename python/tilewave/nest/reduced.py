@@ -13,7 +13,7 @@ from tilewave.nest.derived import DerivedNest
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import names_outside
 from tilewave.nest.syntax import BodyChecker
-from tilewave.nest.walks import names_in
+from tilewave.nest.walks import names_in, slice_of
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,7 @@ class _Elements(ast.NodeTransformer):
             else ast.BinOp(ast.Name(axis, ast.Load()), ast.Add(), ast.Constant(offset))
             for axis, offset in zip(place.axes, place.offsets, strict=True)
         ]
-        inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
-        return ast.Subscript(node, inner, ast.Load())
+        return ast.Subscript(node, slice_of(parts), ast.Load())
 
 
 class _Text:

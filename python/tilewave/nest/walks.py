@@ -1,6 +1,7 @@
 """What is in syntax trees: their nodes, names and elements, and where they stand in the text."""
 
 import ast
+import copy
 
 from tilewave.nest.inner_loops import is_element
 
@@ -42,3 +43,23 @@ def located(node, where):
         if "lineno" in each._attributes:
             ast.copy_location(each, where)
     return node
+
+
+def slice_of(parts):
+    """The slice of a subscript with these parts."""
+    return parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
+
+
+class Put(ast.NodeTransformer):
+    """Expressions in place of names."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def visit_Name(self, node):
+        if node.id not in self.values:
+            return node
+        new = copy.deepcopy(self.values[node.id])
+        if hasattr(new, "ctx"):
+            new.ctx = node.ctx
+        return ast.copy_location(new, node)

@@ -23,7 +23,7 @@ from tilewave.nest.bounds import (
 from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nest.changed import INSIDE, ChangedNest, remembered
 from tilewave.nest.parse import parse
-from tilewave.nest.walks import located
+from tilewave.nest.walks import Put, located
 from tilewave.nests.call.problem import box_of_loops
 from tilewave.nests.rewrites.step_rows import like_rows
 
@@ -108,22 +108,14 @@ def _with_strides(nest, affine, conditions, reduced, within):
     for condition in conditions:
         test = located(parse(condition, mode="eval").body, tree.body[first])
         tree.body[first:] = [ast.copy_location(ast.If(test, tree.body[first:], []), tree.body[first])]
-    changed = ChangedNest(nest, _Affine(affine).visit(tree))
+    values = {
+        index: ast.BinOp(
+            ast.BinOp(ast.Constant(factor), ast.Mult(), ast.Name(index, ast.Load())), ast.Add(), ast.Constant(constant)
+        )
+        for index, (factor, constant) in affine.items()
+    }
+    changed = ChangedNest(nest, ast.fix_missing_locations(Put(values).visit(tree)))
     for place in nest.places if within else ():
         if place.written and not place.read:
             changed.within[place.key] = within
     return changed
-
-
-class _Affine(ast.NodeTransformer):
-    """Puts ``factor * index + constant`` in place of indices."""
-
-    def __init__(self, affine):
-        self._affine = affine
-
-    def visit_Name(self, node):
-        if node.id not in self._affine:
-            return node
-        factor, constant = self._affine[node.id]
-        other = ast.BinOp(ast.Constant(factor), ast.Mult(), ast.Name(node.id, ast.Load()))
-        return located(ast.BinOp(other, ast.Add(), ast.Constant(constant)), node)
