@@ -4,6 +4,7 @@ import ast
 import copy
 
 from tilewave.loops.endings import without_ends
+from tilewave.nest.walks import Put, names_stored, nodes_in
 
 MOST_STATEMENTS = 1000
 
@@ -23,13 +24,12 @@ class Constants(ast.NodeTransformer):
         if node is self.loop or node.orelse:
             return node
         turns = _turns(node)
-        size = sum(isinstance(each, ast.stmt) for part in node.body for each in ast.walk(part))
-        stored = set().union(*(_names(each, ast.Store) for each in node.body))
-        if not turns or len(turns) * size > MOST_STATEMENTS or stored & turns[0].keys():
+        size = sum(isinstance(each, ast.stmt) for each in nodes_in(*node.body))
+        if not turns or len(turns) * size > MOST_STATEMENTS or names_stored(*node.body) & turns[0].keys():
             return node
         written = []
         for values in reversed(turns):
-            turn = [_Put(values).visit(copy.deepcopy(each)) for each in node.body]
+            turn = [Put(values).visit(copy.deepcopy(each)) for each in node.body]
             written = without_ends(turn, ast.Break, written)
         if any(map(_leaves, written)):
             return node
@@ -71,23 +71,9 @@ def _leaves(statement):
     return isinstance(statement, ast.Break | ast.Continue) or any(map(_leaves, ast.iter_child_nodes(statement)))
 
 
-def _names(node, context):
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, context)}
-
-
 def _read_behind(node):
     """The names that are read outside the loops that set them."""
     if isinstance(node, ast.Name):
         return {node.id} if isinstance(node.ctx, ast.Load) else set()
     found = set().union(*map(_read_behind, ast.iter_child_nodes(node)))
-    return found - _names(node.target, ast.Store) if isinstance(node, ast.For) else found
-
-
-class _Put(ast.NodeTransformer):
-    def __init__(self, values):
-        self.values = values
-
-    def visit_Name(self, node):
-        """Put the constant."""
-        value = self.values.get(node.id)
-        return node if value is None else ast.copy_location(copy.deepcopy(value), node)
+    return found - names_stored(node.target) if isinstance(node, ast.For) else found

@@ -91,7 +91,7 @@ def constants(A, x):
                 if A[i, j + dj] < A[i, j]:
                     x[j] += 0.25
                     break
-                else:
+                else:  # noqa: RET508
                     x[j] *= 1.5
                 A[i, j] += 0.125
 
