@@ -6,6 +6,7 @@ import pytest
 
 import tilewave as tw
 from bound_cases import filled, results, same
+from local_ranks import results_of
 from tilewave.nests.chain import several
 
 
@@ -207,3 +208,26 @@ def test_buffers_are_copied_once_a_run():
     s = tw.schedule((wave, spread, energy), steps=12, context=context, **arrays)
     assert "3 nests in 6 repetitions" in str(s) and tw.check(s) is None
     assert not any(name.startswith("all buffers") for name in s.arrays)
+
+
+@tw.nest
+def grows(u, t, i):
+    u[t + 1, i] = 1.5 * u[t, i]
+
+
+@tw.nest
+def looks_back(u, t, i):
+    u[t + 1, i] = u[t, i] - u[t - 2, i]
+
+
+def test_several_nests_keep_what_a_later_nest_reads_of_the_past():
+    def body(context):
+        chained, alone = (tw.field((9,), init=lambda i: 1.0 + i, context=context) for _ in range(2))
+        nests = ((grows,), looks_back, grows)
+        tw.chain([tw.bind(nest, u=chained, steps=1) for nest in nests]).run(times=3)
+        for nest in nests * 3:
+            tw.run(nest, u=alone, steps=1)
+        return chained.gather(), alone.gather()
+
+    chained, alone = results_of(2, 1, body)[0]
+    assert (chained == alone).all()

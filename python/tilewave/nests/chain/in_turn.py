@@ -4,6 +4,7 @@ import functools
 import itertools
 import time
 
+from tilewave.field.field import Field
 from tilewave.nests.call.step_blocks import for_steps
 from tilewave.nests.chain.report import listed
 from tilewave.nests.run.repetitions import Ran, repeated_here
@@ -25,7 +26,7 @@ class InTurn:
 
     def __init__(self, context, requests, makers):
         self._context, self._requests, self._makers, self.recorded = context, requests, makers, {}
-        self._begun = False
+        self._begun, self._kept = False, [*map(_kept, requests)]
         bodies = [(each.body, each.times) for each in requests]
         self.why = next((f"of {listed(each.names)}, {each.body.why}" for each in requests if each.body.why), "")
         self.points = [times * count for body, times in bodies for count in body.points]
@@ -52,8 +53,10 @@ class InTurn:
         for _ in range(times):
             reports = []
             for k, (make, anew) in enumerate(self._makers):
-                if anew and self._begun:
+                longer = self._requests[k].unit and _kept(self._requests[k]) != self._kept[k]
+                if longer or (anew and self._begun):  # a nest before it reads more of the past
                     self._requests[k] = yield from make()
+                    self._kept[k] = _kept(self._requests[k])
                 request = self._requests[k]
                 if request.points is not None:
                     request.points.begin_again()
@@ -79,6 +82,12 @@ def in_turn(context, makers):
     for make, _ in makers:
         requests += [(yield from make())]
     return InTurn(context, requests, makers)
+
+
+def _kept(request):
+    """Return how many earlier time steps each field of a request keeps."""
+    arrays = [array for ready in request.body.by_nest for array in ready.arrays.values()]
+    return [array.history for array in arrays if isinstance(array, Field)]
 
 
 def _reduced(reports):
