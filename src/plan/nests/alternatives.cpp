@@ -138,10 +138,9 @@ Alternative planned_alternative(const SweepProblem& problem, int ranks, const Pl
     const bool gather = plan.generator == GeneratorKind::gather;
     // Other time steps of the same nest have points, and are gathered.
     if (gather && problem.space.empty()) return alternatives(problem, ranks, request, machine, false).front();
-    Alternative found = gather && problem.gathers >= 0
-                            ? Alternative{problem.gathered(), request, plan}
-                            : Alternative{cut_by(problem, plan.weights, plan.skew, ranks), request, plan,
-                                          ranks > 1 && !shared(problem)};
+    Alternative found = gather && problem.gathers >= 0 ? Alternative{problem.gathered(), request, plan}
+                                                       : Alternative{cut_by(problem, plan.weights, plan.skew, ranks),
+                                                                     request, plan, ranks > 1 && !shared(problem)};
     plan.validate(found.problem, found.on_one_rank ? 1 : ranks);
     return found;
 }
