@@ -231,3 +231,18 @@ def test_several_nests_keep_what_a_later_nest_reads_of_the_past():
 
     chained, alone = results_of(2, 1, body)[0]
     assert (chained == alone).all()
+
+
+@tw.nest
+def ahead(u, t, i):
+    u[t + 1, i] = u[t, i + 2]
+
+
+def test_points_are_independent_or_not_by_what_the_field_keeps():
+    one, other = (tw.field((9,), init=lambda i: 1.0 + i) for _ in range(2))
+    for nest in (looks_back, (ahead,), looks_back, (ahead,)):
+        tw.run(nest, u=one, steps=1)
+    bound = [tw.bind(nest, u=other, steps=1) for nest in (looks_back, (ahead,))]
+    for each in bound * 2:
+        each.run()
+    assert (one.gather() == other.gather()).all()

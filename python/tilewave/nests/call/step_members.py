@@ -55,7 +55,10 @@ class Part:
         """The choices of its plan. Where the points of a time step are independent, tiles need no order: other plans
         for a single step differ in nothing but short rows."""
         arrays = like_rows(self.nest, {name: self.arguments[name] for name in self.nest.arrays})
-        forms = [(name, type(value), value.shape, value.dtype.str) for name, value in arrays.items()]
+        forms = [
+            (name, type(value), value.shape, value.dtype.str, getattr(self.arguments[name], "history", 0))
+            for name, value in arrays.items()
+        ]
         key = self.nest.signature(), repr((forms, self.loops.key(self.nest))), off
         if key not in _independent:
             if len(_independent) >= MOST_KNOWN:
