@@ -143,6 +143,7 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
     set_cpus_ = std::move(p.set_cpus);
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
     options_->crowded = oversubscribed_;
+    Backoff::crowded = oversubscribed_;
     options_->paths_off = paths_off_;
     // By which a call reports that it lacks memory, the first one, too.
     engine_->give_back(engine_->take_comparison(std::make_shared<const HashedStatus>(RankStatus()), {}, true));

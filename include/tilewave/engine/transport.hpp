@@ -206,7 +206,8 @@ public:
     enum class Kind { dedicated, shared, idle };
     /// dedicated: a CPU for this thread. shared: more threads than CPUs, so spinning only delays
     /// the one waited for. idle: nothing large in flight, as between runs.
-    explicit Backoff(Kind kind = Kind::idle) : kind_(kind), rounds_(kind == Kind::shared ? spins : 0) {}
+    explicit Backoff(Kind kind = Kind::idle)
+        : kind_(kind), rounds_(kind == Kind::shared || crowded.load(std::memory_order_relaxed) ? spins : 0) {}
     void pause();
     /// Starts over: there has been progress.
     void restart() { *this = Backoff(kind_); }
@@ -215,6 +216,8 @@ public:
     bool yielding() const { return rounds_ > spins; }
     /// Rounds long enough to sleep until woken.
     bool slow() const { return rounds_ > spins + yields; }
+    /// The threads of the last context are more than its CPUs: nothing spins.
+    static inline std::atomic<bool> crowded{false};
     /// What pauses of this thread do, if anything: of ranks that take turns on one thread, the next one goes on.
     static thread_local void (*instead)();
 

@@ -4,6 +4,7 @@ import ast
 import copy
 
 from tilewave.loops.endings import without_ends
+from tilewave.loops.liveness import needs
 from tilewave.nest.walks import Put, names_stored, nodes_in
 
 MOST_STATEMENTS = 1000
@@ -16,7 +17,7 @@ class Constants(ast.NodeTransformer):
 
     def __init__(self, loop, live):
         self.loop = loop
-        self.needed = _read_behind(loop) | {*live}
+        self.needed = needs([loop])[0] | {*live}
 
     def visit_For(self, node):
         """Write out a loop; one that changes its variable stays."""
@@ -69,11 +70,3 @@ def _leaves(statement):
     if isinstance(statement, ast.For | ast.While):
         return False
     return isinstance(statement, ast.Break | ast.Continue) or any(map(_leaves, ast.iter_child_nodes(statement)))
-
-
-def _read_behind(node):
-    """The names that are read outside the loops that set them."""
-    if isinstance(node, ast.Name):
-        return {node.id} if isinstance(node.ctx, ast.Load) else set()
-    found = set().union(*map(_read_behind, ast.iter_child_nodes(node)))
-    return found - names_stored(node.target) if isinstance(node, ast.For) else found

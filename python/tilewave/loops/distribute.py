@@ -79,6 +79,8 @@ def steps_of(region, live, apart=False):
     reductions = reductions_of(tree.groups, scalars, apart) if are_pythons(region) else {}
     if kept := sorted(live & (indices | scalars) - reductions.keys()):
         raise Stays(f"{', '.join(kept)} is needed behind the loops")
+    if kept := sorted(needs(region.source.tree.body)[0] & indices):
+        raise Stays(f"{', '.join(kept)} is needed outside of its loop")
     return _Distribution(tree, scalars, reductions).steps(tree.groups, 0)
 
 

@@ -8,6 +8,7 @@ import ast
 import copy
 import itertools
 
+from tilewave.loops.liveness import needs
 from tilewave.loops.tree import Stays, linear, range_of, text_of
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import is_element
@@ -35,10 +36,11 @@ def cut(region, numbers, live):
     Raises
     ------
     Stays
-        Where there would be too many loops, or an index is needed behind them.
+        Where there would be too many loops, or an index is needed outside of its loop.
     """
-    if live & {node.target.id for node in region.loops if isinstance(node, ast.For)}:
-        raise Stays("a loop index is needed behind the loops")
+    needed = live | needs(region.source.tree.body)[0]
+    if needed & {node.target.id for node in region.loops if isinstance(node, ast.For)}:
+        raise Stays("a loop index is needed outside of its loop")
     cutter = _Cutter(region, numbers)
     statements = cutter.block(copy.deepcopy(region.source.tree.body), ())
     return statements if cutter.changed else None

@@ -258,3 +258,24 @@ def test_other_types():
     tw.loops(elimination_with_names)(given, B, x, n)
     elimination_with_names(plain, B, x, n)
     assert given.tobytes() == plain.tobytes()
+
+
+def test_an_argument_that_is_an_index_in_the_turn_before():
+    def turned(A, V, s, size):
+        n = A.shape[0]
+        for turn in range(3):
+            for i in range(1, n):
+                for k in range(n):
+                    A[i, k] = min(s, A[i-1, k])
+            for p in range(n):
+                V[p] = turn
+                for s in range(size):
+                    V[p] += 0.5 * s
+
+    for size in (0, 2, 40):  # no turn, turns that are written out, and a loop
+        arrays = np.random.default_rng(7).uniform(2, 9, (12, 12)), np.zeros(12)
+        expected = [array.copy() for array in arrays]
+        tw.loops(turned)(*arrays, 0, size)
+        turned(*expected, 0, size)
+        for array, same in zip(arrays, expected, strict=True):
+            assert np.array_equal(array, same)

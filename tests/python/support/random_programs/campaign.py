@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import gc
 import json
 import os
 import queue
@@ -46,6 +47,7 @@ def child(first, end, part, parts, shrink, seconds, cpu_s):
     from random_programs.smaller import smaller
 
     faulthandler.enable()
+    gc.set_threshold(50_000)
     say = lambda **line: print(json.dumps(line), flush=True)
     stop = time.monotonic() + seconds
     seen = set()
