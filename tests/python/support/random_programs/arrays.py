@@ -8,8 +8,10 @@ FLOATS, INTS = ("f8", "f4"), ("i8", "i4", "i2", "i1", "u1", "u2", "u4", "u8")
 MIXED = ("f8", "f4", "i8", "i4", "i2", "u1", "?", "c16", "i1", "u4")
 FEATURES = {"several arrays": 0.5, "partial": 0.15, "orders": 0.2, "tables": 0.2, "inner": 0.25, "conditions": 0.3,
             "locals": 0.4, "functions": 0.3, "scaled": 0.08, "updates": 0.15, "history": 0.3, "independent": 0.4,
-            "time rows": 0.15, "time kept": 0.15, "trace": 0.1, "batch": 0.12, "step rows": 0.18, "mixed": 0.3,
+            "time rows": 0.15, "time kept": 0.15, "trace": 0.1, "batch": 0.2, "step rows": 0.18, "mixed": 0.3,
             "colours": 0.07, "backwards in time": 0.12}  # fmt: skip
+#: What else a batch may have: with other features few are computed a problem a lane.
+IN_BATCHES = {"several arrays", "locals", "functions", "mixed"}
 EXTRA_INDICES = "ijklmp"
 
 
@@ -46,6 +48,8 @@ class Arrays:
         self.batch = 0
         if "batch" in self.features and not self.timed and not self.pivot and len(self.space) > 1:
             self.batch = c.between(1, max(1, len(self.space) - 2))
+            if c.chance(0.6):
+                self.features = {"clean batch", "batch"} | self.features & IN_BATCHES
         if self.timed or self.pivot or self.batch or len(self.space) < 2 or "scaled" in self.features:
             self.features.discard("time kept")
         self.independent = "independent" in self.features and "time kept" not in self.features
@@ -61,6 +65,7 @@ class Arrays:
             return [np.dtype(d) for d in c.order(MIXED)[:3]]
         kind = c.often(floats=8, ints=4, bools=1, complexes=1)
         one = {"floats": FLOATS, "ints": INTS, "bools": ("?",), "complexes": ("c16", "c8")}[kind]
+        one = FLOATS + INTS if "clean batch" in self.features and kind != "floats" else one
         return [np.dtype(c.pick(*one))]
 
     def narrow(self):

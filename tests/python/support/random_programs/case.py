@@ -51,5 +51,7 @@ def drawn(seed):
         return FieldLines(of_program, of_setting)
     made = program(of_program)
     of_paths = Choices(f"fast paths {number}")  # of all settings: kernels depend on them
-    share = of_paths.pick(0, 0.2, 0.5, 0.9)
-    return Case(made, setting(of_setting, made, ",".join(of_paths.some(paths_to_leave_out(), share))))
+    off = of_paths.some(paths_to_leave_out(), of_paths.pick(0, 0.2, 0.5, 0.9))
+    if "clean batch" in made.kinds and of_paths.chance(0.8):
+        off = [name for name in off if name != "batches"]
+    return Case(made, setting(of_setting, made, ",".join(off)))

@@ -15,7 +15,7 @@ def program(choices):
     world = Arrays(choices)
     written = [name for name, array in world.arrays.items() if array.role == "written"]
     plain = [name for name in written if world.arrays[name].times in ("", "steps")]  # others need one of these
-    door = choices.often(one=8, several=3 * world.timed, chain=2)
+    door = choices.often(one=8, several=3 * world.timed, chain=1 if "clean batch" in world.features else 2)
     nests, begun, paired = [], set(), door == "chain" and world.timed and choices.chance(0.3)
     for number in range(1 if door == "one" else choices.between(1 if door == "several" else 2, 3)):
         own = written if door == "one" else choices.some(written)
@@ -78,7 +78,8 @@ class _Body:
 
     def nest(self, name):
         c, world, body = self.c, self.world, []
-        again = [c.pick(*self.written)] if c.chance(0.2) and not world.pivot else []
+        once = world.pivot or "clean batch" in world.features
+        again = [c.pick(*self.written)] if c.chance(0.2) and not once else []
         lasting = [each for each in self.written if world.arrays[each].times == "last"]
         if world.pivot:  # some row or column k is read
             k, i, j = world.indices

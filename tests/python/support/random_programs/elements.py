@@ -22,7 +22,8 @@ class Elements:
 
     def __init__(self, choices, world, written, begun=()):
         self.c, self.world, self.written, self.begun = choices, world, written, set(begun)
-        self.order = choices.pick("backwards", "box", "any")
+        self.clean = "clean batch" in world.features
+        self.order = choices.pick("backwards", "box", "backwards" if self.clean else "any")
         self.stored = set()  # arrays that statements before have written
         self.factors = {name: each for name, each in world.factors.items() if choices.chance(0.7)}
         self.targets = {name: self._target(world.arrays[name]) for name in written}
@@ -96,6 +97,8 @@ class Elements:
         level = self._level(array, inner)
         if level == 1 and array.name not in self.begun or not array.times and not inner:
             steps = self._ordered(steps, "backwards" if array.times else self.order)
+            if self.clean and not any(steps):  # of a point before
+                steps = [*steps[:-1], -1]
         factors = self.factors.get(array.name, {})
         at = [Affine(axis, step, factors.get(axis, 1)) for axis, step in zip(array.axes, steps)]
         if inner and array.axes[-1:] == self.world.indices[-1:]:

@@ -69,5 +69,7 @@ def _window(values, how, context):
     """A field of which a run keeps a rolling window only, or what a run makes one of."""
     if how == "scratch":
         return tw.scratch(values.dtype, values.flat[0])
-    init = {"array": values, "function": lambda *x: values[x], "number": values.flat[0] if values.size else 0}[how]
+    same = [values.size > 0 and bool(np.all(values == values.take([0], axis))) for axis in range(values.ndim)]
+    function = lambda *x: values[tuple(0 if known else at for known, at in zip(same, x, strict=True))]
+    init = {"array": values, "function": function, "number": values.flat[0] if values.size else 0}[how]
     return tw.field(values.shape, values.dtype, init=init, keep="window", context=context)

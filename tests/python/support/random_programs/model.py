@@ -224,6 +224,10 @@ class Program:
         first = len(self.nests) if self.door == "several" else 1 + self.paired
         return [self.nests[:first], *([nest] for nest in self.nests[first:])]
 
+    def problems(self):
+        """The loops over the problems of a batch."""
+        return next((array.axes for array in self.arrays.values() if array.times == "last"), ())
+
     def text(self):
         return "\n".join(nest.text() for nest in self.nests)
 

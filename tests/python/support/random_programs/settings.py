@@ -32,6 +32,7 @@ class _Drawn:
         s.ranks, s.lanes = c.pick(1, 1, 2, 3, 2, 4, 5), c.between(1, 3)
         nest = program.nests[0]
         self.space = nest.indices[nest.timed :]
+        self.clean = "clean batch" in program.kinds and c.chance(0.8)
         self._periodic()
         Sizes(c, program, s)
         self._memory()
@@ -50,7 +51,7 @@ class _Drawn:
         s.loops_periodic = ()
         written = [array for array in self.program.arrays.values() if array.role == "written"]
         plain = all({*array.axes} == {*self.space} for array in written)
-        if self.program.independent and plain and self.c.chance(0.3):
+        if self.program.independent and plain and not self.clean and self.c.chance(0.3):
             s.loops_periodic = tuple(self.c.some(self.space))
         s.kinds |= {"periodic"} if s.loops_periodic else set()
 
@@ -113,12 +114,17 @@ class _Drawn:
             fields = [name for name in fields if users.count(name) == 1]
         elif not (one or several):
             return
-        if s.door == "loops" or not c.chance(0.6 if self.wants_window() else 0.1):
+        if s.door == "loops" or not c.chance(self._how_often_windows()):
             return
-        if not any(s.reduce.values()) and len(fields) == len(written):
+        if self.clean:
+            fields = [name for name in fields if program.arrays[name].times != "last"]
+        elif not any(s.reduce.values()) and len(fields) == len(written):
             fields = fields[1:]
-        for name in c.some(fields, 0.7):
-            how = c.pick("array", "function", "number", "scratch" if program.door == "one" else "array")
+        for name in c.some(fields, 1 if self.clean else 0.7):
+            if self.clean:  # the same for each problem
+                first = (slice(1) if axis in program.problems() else slice(None) for axis in program.arrays[name].axes)
+                s.values[name][...] = s.values[name][tuple(first)]
+            how = c.pick("function", "number") if self.clean else c.pick("array", "function", "number", "scratch" if program.door == "one" else "array")
             if how in ("number", "scratch") and s.values[name].size:
                 s.values[name][...] = s.values[name].flat[0]
             if how == "scratch" and s.shapes[name] != self._scratch_shape(name, fields):
@@ -126,8 +132,9 @@ class _Drawn:
             s.windows[name] = how
         s.kinds |= {f"window by {how}" for how in s.windows.values()}
 
-    def wants_window(self):
-        return "batch" in self.program.kinds or any(self.setting.reduce.values())
+    def _how_often_windows(self):
+        likes = "batch" in self.program.kinds or any(self.setting.reduce.values())
+        return 0.95 if self.clean else 0.6 if likes else 0.1
 
     def _scratch_shape(self, name, fields):
         """As long along each loop index as the longest array that is not one of the windows."""
@@ -154,7 +161,7 @@ class _Drawn:
         """Numbers of locals, and of arrays of which each point writes one element."""
         c, s, program = self.c, self.setting, self.program
         nothing = "writes nothing" in program.kinds
-        wanted = nothing or c.chance(0.5 if program.door == "chain" else 0.25)
+        wanted = nothing or c.chance(0.0 if self.clean else 0.5 if program.door == "chain" else 0.25)
         names = [nest.name for nest in program.nests]
         rows = any(array.times == "rows" for array in program.arrays.values())
         for nest in program.nests if wanted and len(names) == len({*names}) else ():
@@ -224,7 +231,7 @@ class _Drawn:
         rank, plan = len(nest.indices), {"threads": self.setting.lanes}
         if "inner" in self.program.kinds and c.chance(0.4):
             return {**plan, "generator": "gather"}  # where that is possible
-        if c.chance(0.4):
+        if c.chance(0.7 if self.clean else 0.4):
             return plan
         if nest.timed and c.chance(0.7 if s.inject else 0.4):
             return plan | self._blocks(rank)

@@ -35,11 +35,17 @@ class Sizes:
         if nest.timed:
             setting.steps = c.pick(2, 1, 3, 4, 5, 9, 0, 2, 3, 40)
             room //= max(1, setting.steps)
+        lanes = program.problems()[-1:] if "clean batch" in program.kinds else ()
         self.points, self.low = {}, {}
         for index in reversed(space):  # the last is the longest
             most = max(1, min(room, 200 if index == space[-1] else 40 if len(space) < 3 else 12))
             last = index == space[-1] or c.chance(0.7 if "batch" in program.kinds else 0.15)  # a problem a lane
-            self.points[index] = min(most, c.pick(*LENGTHS) if last else c.between(1, 9))
+            if index in lanes:
+                self.points[index] = c.pick(*(length for length in LENGTHS if length > 7))
+            elif lanes:
+                self.points[index] = min(most, c.pick(5, 1, 2, 3, 4, 9))
+            else:
+                self.points[index] = min(most, c.pick(*LENGTHS) if last else c.between(1, 9))
             room //= self.points[index]
         for access in self.accesses:
             for subscript in access.at:
