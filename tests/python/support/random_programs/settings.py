@@ -122,9 +122,11 @@ class _Drawn:
             fields = fields[1:]
         for name in c.some(fields, 1 if self.clean else 0.7):
             if self.clean:  # the same for each problem
-                first = (slice(1) if axis in program.problems() else slice(None) for axis in program.arrays[name].axes)
-                s.values[name][...] = s.values[name][tuple(first)]
-            how = c.pick("function", "number") if self.clean else c.pick("array", "function", "number", "scratch" if program.door == "one" else "array")
+                whole, problems = s.values[name], program.problems()
+                one = (slice(1 if axis in problems else None) for axis in program.arrays[name].axes)
+                whole[...], how = whole[tuple(one)], c.pick("function", "number")
+            else:
+                how = c.pick("array", "function", "number", "scratch" if program.door == "one" else "array")
             if how in ("number", "scratch") and s.values[name].size:
                 s.values[name][...] = s.values[name].flat[0]
             if how == "scratch" and s.shapes[name] != self._scratch_shape(name, fields):
