@@ -50,6 +50,15 @@ def _differences(kind):
             yield f"{DOORS[door]}: {'; '.join(said)}"
 
 
+def _missing(kinds):
+    """What no test of C++ has, of what `tw.run` does."""
+    for name, kind in kinds.items():
+        run = rows(kind)["run"]
+        wanted = {feature for feature, cell in run.items() if cell == "y" or feature == "until" and cell != "."}
+        if lacking := [NAMES[feature] for feature in run if feature in wanted - {*TABLE["CPP"].get(name, ())}]:
+            yield f"- {name}: {', '.join(lacking)}"
+
+
 def page():
     """The text of the page."""
     kinds = TABLE["KINDS"]
@@ -77,9 +86,9 @@ def page():
         "## Where a door differs from `tw.run`",
     ]
     for name, kind in kinds.items():
-        lines += ["", f"{name.capitalize()}:", "", *(f"- {each}" for each in _differences(kind))]
-    lines += ["", "C++ has, by its tests:", ""]
-    lines += [f"- {name}: {', '.join(NAMES[feature] for feature in tests)}" for name, tests in TABLE["CPP"].items()]
+        if differences := [f"- {each}" for each in _differences(kind)]:
+            lines += ["", f"{name.capitalize()}:", "", *differences]
+    lines += ["", "C++ has tests of every cell of `tw.run` that is `y`, and of `until=`, but for:", "", *_missing(kinds)]
     lines += ["", "## Why, and what to write instead", ""]
     for key, (how, _, why, instead) in TABLE["REASONS"].items():
         lines.append(f"- `{how}{key}` {HOW[how]}. {why}{instead and f' Write {instead}.'}")
