@@ -67,9 +67,10 @@ def test_several_nests_read_letters_and_lists_too(a):
     for run in (
         lambda **given: tw.run((counted, doubled), **given),
         lambda **given: tw.bind((counted, doubled), **given).run(),
+        lambda **given: tw.chain([tw.bind((counted, doubled), **given)]).run(),
     ):
         run(u=u, v=v, a=a, steps=2)
-    assert np.array_equal(u, 4 * np.array([97, 98, 99])) and np.array_equal(v, 9 * np.array([97, 98, 99]))
+    assert np.array_equal(u, 6 * np.array([97, 98, 99])) and np.array_equal(v, 13 * np.array([97, 98, 99]))
 
 
 @tw.nest

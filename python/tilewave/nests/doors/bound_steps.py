@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewave.context import interrupts
 from tilewave.context.collective import collective, holds_context
+from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.step_members import reductions_of
 from tilewave.nests.chain.report import joined
 from tilewave.nests.chain.several import time_step_of, windows_of
@@ -40,7 +41,8 @@ class BoundSteps:
     context: Context
 
     def __init__(self, call: RunCall) -> None:
-        self.nests, self.context, self._call, self._plans = tuple(call.nests), call.context, call, ()
+        self.nests, self.context, self._plans = tuple(call.nests), call.context, ()
+        self._call = dataclasses.replace(call, arguments=as_numbers(self.nests, call.arguments))
 
     def _prepare_first(self):
         """Prepare what runs with the bound arguments need; part of a collective call."""
