@@ -88,10 +88,22 @@ def test_refused(call, given, words):
         call(plain, A=tw.field((9, 12)), **given)
 
 
-def test_of_several_nests_no_whole_plan():
-    A = tw.field((9, 12))
-    with pytest.raises(tw.ConfigError, match="plan=Plan.* for several nests"):
-        tw.run((stepped, stepped), grid=A, helper=1.0, steps=1, plan=tw.plan(plain, A=A))
+def test_of_several_nests_a_plan_for_each():
+    nests, given = (stepped, stepped), {"grid": tw.field((9, 12), init=1.0), "helper": 1.0, "steps": 1}
+    plans = tw.plan(nests, **given)
+    for plan in (plans, [{"tile": (1, 2, 3)}, None], [plans[0], {"tile": (1, 4, 5)}]):
+        found = tw.bind(nests, **given, plan=plan).plans
+        for each, wanted in zip(found, plan, strict=True):
+            if isinstance(wanted, tw.Plan):
+                assert each == wanted
+            else:
+                assert all(getattr(each, name) == value for name, value in (wanted or {}).items())
+        tw.run(nests, **given, plan=plan)
+    for plan in (plans[0], plans[:1], [plans[0], None, None]):
+        with pytest.raises(tw.ConfigError, match="for 2 nests; allowed: a dict for all of them, or a list"):
+            tw.run(nests, **given, plan=plan)
+    with pytest.raises(tw.ConfigError, match="no choice 'tle'"):
+        tw.run(nests, **given, plan=[{"tle": 1}, None])
 
 
 def test_any_mapping_as_it_is_at_the_call():

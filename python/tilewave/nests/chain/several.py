@@ -24,7 +24,7 @@ from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.execute import stored
 from tilewave.nests.run.repetitions import Separate, repeated
 from tilewave.plan.fixed import USUAL, fixed_by
-from tilewave.plan.plan import CHOICES
+from tilewave.plan.plan import CHOICES, Plan
 
 #: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
 #: common, or made one schedule: 8 MB move in 3 ms, and planning three nests once more takes as long.
@@ -101,12 +101,7 @@ def time_step_of(call, together=False):
 def _checked(call):
     """Return the `Request` of a call, and its nests, choices and reductions, checked; local."""
     nests = tuple(call.nests) if isinstance(call.nests, tuple | list) else (call.nests,)
-    arguments, steps = call.arguments, call.loops.steps
-    whole, choices = fixed_by(call.plan, call.planning)
-    if whole is not None:
-        if len(nests) > 1:
-            raise ConfigError(f"plan={shown(whole)} was given for several nests; allowed: for one nest, or a dict")
-        choices = choices | dict(zip(CHOICES, whole.choices(), strict=True))
+    arguments, steps, choices = call.arguments, call.loops.steps, _choices_of(nests, call)
     points = Points(call.inject, call.record, nests, arguments, steps)
     reduce = reductions_of(nests, call.reduce)
     until, every = None if call.until is None else Until(reduce, call.until), count_of("every", call.every, 1)
@@ -123,6 +118,18 @@ def _checked(call):
     request.looks = in_blocks.looks_of(nests, request, call.context._off)
     request.in_blocks, request.in_schedule = in_blocks.may_be(nests, call, points)
     return request, (nests, choices, reduce)
+
+
+def _choices_of(nests, call):
+    """Return what is fixed of the plan of each nest."""
+    plans = call.plan if isinstance(call.plan, tuple | list) else [call.plan] * len(nests)
+    if len(plans) != len(nests) or isinstance(call.plan, Plan) and len(nests) > 1:
+        raise ConfigError(
+            f"plan={shown(call.plan)} was given for {len(nests)} nests; allowed: a dict for all of them, or a list "
+            "with a plan, a dict or None for each"
+        )
+    each = [fixed_by(plan, call.planning) for plan in plans]
+    return [choices | (dict(zip(CHOICES, whole.choices(), strict=True)) if whole else {}) for whole, choices in each]
 
 
 def _prepared(call, given, request, together, calls):
@@ -142,12 +149,12 @@ def _prepared(call, given, request, together, calls):
         context._moves({**arguments, **whole}[name]._storage.keep_history, count)
     number, bounds = context._core.started, []
     if request.looks and request.in_blocks and not windows and not together:
-        own = RunCall(None, context, None, None, choices, choices.get("planning", USUAL), call.fastmath)
+        own = RunCall(None, context, None, None, choices[0], choices[0].get("planning", USUAL), call.fastmath)
         if body := (yield from in_blocks.prepared(own, parts[0], request)):
             return TimeStep(number, request.times, body.readies, body)
-    for part in parts:
-        fixed = {name: value for name, value in choices.items() if name != "planning"}
-        planning, fixed = choices.get("planning", USUAL), fixed or part.simplest(context._off)
+    for part, own in zip(parts, choices, strict=True):
+        fixed = {name: value for name, value in own.items() if name != "planning"}
+        planning, fixed = own.get("planning", USUAL), fixed or part.simplest(context._off)
         given = part.nest, context, part.loops, part.arguments, fixed, planning, call.fastmath, part.reduce
         bounds.append(Bound(RunCall(*given)))
         yield from bounds[-1]._prepare_first()

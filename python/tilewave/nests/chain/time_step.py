@@ -92,8 +92,9 @@ def exact_key(call):
     arrays = {name for nest in nests for name in nest.arrays}
     each = loops_of(nests, loops) if loops.over else [(nests[0], loops)]
     others = in_every_bit({name: value for name, value in arguments.items() if name not in arrays})
-    plan = call.plan.choices() if isinstance(call.plan, Plan) else in_every_bit(call.plan or {})
-    given = plan, call.planning, call.fastmath, call.reduce and repr(call.reduce)
+    plans = call.plan if isinstance(call.plan, tuple | list) else [call.plan]
+    plans = [plan.choices() if isinstance(plan, Plan) else in_every_bit(plan or {}) for plan in plans]
+    given = plans, call.planning, call.fastmath, call.reduce and repr(call.reduce)
     return CallKey.of(
         nests, call.context, arguments, loops.steps, [own.key(nest) for nest, own in each], others, *given
     )
@@ -106,5 +107,5 @@ def key_of(call, nests, choices, reduce, looks):
         scalars = nest.bind_scalars({name: arguments[name] for name in nest.scalars if name in arguments})
         slots = tuple(Slot.of(name, value) for name, value in scalars.items())
         each.append((Loops(own.over, own.reverse, periodic=own.periodic).key(nest), slots))
-    given = in_every_bit(choices), bool(call.fastmath), sorted(arguments), repr(reduce), looks
+    given = [*map(in_every_bit, choices)], bool(call.fastmath), sorted(arguments), repr(reduce), looks
     return CallKey.of(nests, call.context, arguments, each, *given)

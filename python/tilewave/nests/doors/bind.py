@@ -60,7 +60,7 @@ def bind(
     reverse: Sequence[Any] = (),
     steps: int | None = None,
     periodic: Sequence[Any] = (),
-    plan: Plan | Choices | None = None,
+    plan: Plan | Choices | Sequence[Plan | Choices | None] | None = None,
     planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,

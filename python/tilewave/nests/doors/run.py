@@ -75,7 +75,7 @@ def run(
     reverse: Sequence[Any] = (),
     steps: int | None = None,
     periodic: Sequence[Any] = (),
-    plan: Plan | Choices | None = None,
+    plan: Plan | Choices | Sequence[Plan | Choices | None] | None = None,
     planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
@@ -112,7 +112,7 @@ def run(
     plan : Plan or dict, optional
         From `tilewave.plan`, perhaps edited; or the choices that are fixed, by the names that `Plan` lists them with,
         and ``threads``, the most lanes of a rank: ``{"tile": (1, 8, 254), "threads": 1}``. Default: all are picked. Of
-        several nests a dict.
+        several nests a dict for all of them, or a list with one of these for each, as `tilewave.plan` gives it.
     planning : str
         What planning may spend beyond compiling: ``"quick"``: 0.01 s, and nothing where some rate of the body is
         known. ``"auto"``: the longest of 0.05 s, one predicted run, and a tenth of all runs so far. ``"thorough"``:
@@ -246,7 +246,7 @@ def plan(
     reverse: Sequence[Any] = (),
     steps: int | None = None,
     periodic: Sequence[Any] = (),
-    plan: Plan | Choices | None = None,
+    plan: Plan | Choices | Sequence[Plan | Choices | None] | None = None,
     planning: str = "auto",
     reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
     **arguments: Any,

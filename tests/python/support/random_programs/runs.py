@@ -198,7 +198,8 @@ def _call(context, program, setting, given, plans):
         return Whole(program, setting).call(given)
     more = {"context": context, "planning": setting.planning}
     if setting.door == "several":
-        call = {**given, **together(program, setting, program.nests), **more, "plan": plans[0]}
+        plan = plans if setting.plans else plans[0]
+        call = {**given, **together(program, setting, program.nests), **more, "plan": plan}
         until = {name: call.pop(name) for name in ("until", "every") if name in call} if setting.bound else {}
         nests = tuple(_nest(nest.text()) for nest in program.nests)
         run = tw.bind(nests, **call).run if setting.bound else lambda: tw.run(nests, **call)

@@ -75,7 +75,8 @@ def _arguments(setting, nests, arrays, more):
     loops = [setting.loops[nest.name] for nest in nests]
     more = {name: _literal(setting, loops, name, value) for name, value in more.items()}
     call = {name: name for name in arrays} | more
-    plan = setting.plans.get(nests[0].name, setting.plan)
+    plans = [setting.plans.get(nest.name, setting.plan) for nest in nests]
+    plan = plans if setting.door == "several" and setting.plans else plans[0]
     return ", ".join(f"{name}={value}" for name, value in {**call, "plan": plan}.items())
 
 

@@ -225,7 +225,7 @@ class _Drawn:
     def _plans(self):
         s, names = self.setting, [nest.name for nest in self.program.nests]
         s.plan = self._plan()
-        if s.door in ("chain", "turns") and self.c.chance(0.3):
+        if s.door in ("chain", "turns", "several") and self.c.chance(0.3):
             s.plans = {name: self._plan() for name in names}
 
     def _plan(self):
