@@ -87,7 +87,6 @@ void SweepProblem::validate() const {
     if (shape.n < 1) throw ConfigError("a nest needs 1 to " + std::to_string(max_dims) + " dimensions, not 0");
     if (space.dims() != shape.n)
         throw ConfigError(concat("the space ", space, " must have the dimensions of the shape ", shape));
-    if (arrays.empty() || accesses.empty()) throw ConfigError("a nest needs an array, which its points write or read");
     if (accesses.size() > max_places)
         throw ConfigError(
             concat("the nest reads and writes ", accesses.size(), " places; at most ", max_places, " are allowed"));

@@ -115,7 +115,8 @@ private:
             if (!p.wholes.empty() || place.along) p.wholes.resize(p.accesses.size());
             if (place.along) p.wholes.back() = true;
         }
-        const int least = std::min(2, *std::ranges::max_element(buffers));
+        int least = 0;
+        for (const int count : buffers) least = std::min(2, std::max(least, count));
         for (int a = 0; a < static_cast<int>(buffers.size()); ++a) {
             if (steps(a)) buffers[a] = buffers[whole_of(a)], history[a] = history[whole_of(a)];
             if (buffers[a] == 0) continue;

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.context.context import Context
+    from tilewave.nests.call.reduce_functions import Reduction
     from tilewave.nests.doors.chain import Chain
     from tilewave.plan.plan import Plan
 
@@ -42,8 +43,9 @@ def schedule(
     reverse: Sequence[Any] = (),
     steps: int | None = None,
     periodic: Sequence[Any] = (),
-    plan: Plan | Choices | None = None,
+    plan: Plan | Choices | Sequence[Plan | Choices | None] | None = None,
     planning: str = "auto",
+    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
     **arguments: Any,
 ) -> Collective[Schedule]:
     """The schedule that `tilewave.run` would execute: what every rank does, step by step; nothing runs.
@@ -54,7 +56,7 @@ def schedule(
         What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others;
         that of a chain has all of it in a block, and that of several nests a time step
         (``tilewave.predict(s, times=10)``).
-    context, over, reverse, steps, periodic, plan, planning, **arguments
+    context, over, reverse, steps, periodic, plan, planning, reduce, **arguments
         As in `tilewave.run`.
 
     Returns
@@ -76,7 +78,7 @@ def schedule(
     schedules of all ranks, so time and memory grow with their number.
     """
     if hasattr(type(nest), "_schedules"):
-        if arguments or any(value is not None for value in (over, steps, plan)) or reverse or periodic:
+        if arguments or any(value is not None for value in (over, steps, plan, reduce)) or reverse or periodic:
             raise ConfigError("schedule: what is ready to run was given arguments; it has them; allowed: context")
         ready = yield from nest._schedules(context)
         if isinstance(ready, Schedule):
@@ -85,7 +87,7 @@ def schedule(
             return schedule_of_chain(ready, context.size)
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
-        call = RunCall(nest, context, loops, arguments, plan, planning)
+        call = RunCall(nest, context, loops, arguments, plan, planning, reduce=reduce)
         if isinstance(nest, tuple | list):
             _, step = yield from time_step_of(call, together=True)
             if not step.body.quick:

@@ -328,7 +328,7 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, const Chai
     // Numbers of works: tasks that turn buffers, then for each part tasks that carry elements and the nest.
     std::size_t next = 0;                                      // of `arrays`
     std::map<std::int32_t, std::vector<std::int32_t>> turned;  // by steps
-    for (; arrays[next].all_buffers; ++next) {
+    for (; next < arrays.size() && arrays[next].all_buffers; ++next) {
         const auto& [i, a, all] = arrays[next];
         const TimedMemory& memory = *of_memory(parts[i], a);
         Array array = made[form.nests ? i % form.nests : i].arrays[a];

@@ -153,7 +153,7 @@ private:
     double chunks_of_faces(double tiles) const {
         double found = 0;
         for (int k = 0; k < problem_.dims(); ++k) {
-            if (plan_.grid[k] == 1) continue;
+            if (plan_.grid[k] == 1 || problem_.arrays.empty()) continue;
             auto bytes = static_cast<double>(problem_.arrays.front().item_bytes);
             for (int l = 0; l < problem_.dims(); ++l)
                 if (l != k) bytes *= static_cast<double>(plan_.tile[l]);

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from local_ranks import results_of
 
 import tilewave as tw
 
@@ -231,3 +232,27 @@ def test_numbers_from_outside_in_ranges():
         y = np.zeros(9)
         tw.run(nest, y=y, A=np.ones((9, 9)))
         assert np.array_equal(y, np.full(9, 9.0 + c))
+
+
+@tw.nest
+def row_norm(A, i, *, n):
+    r = sum(abs(A[i, q]) for q in range(n))  # noqa: F841
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 3), (2, 2), (3, 1)])
+def test_numbers_of_rows_alone(ranks, threads):
+    """The only array is whole on each rank."""
+    A = np.arange(-60.0, 60.0).reshape(10, 12)
+    sums = np.abs(A).sum(axis=1)
+
+    def body(context):
+        given = {"A": A, "n": 12, "reduce": {"norm": tw.max("r"), "at": tw.argmax("r")}, "context": context}
+        bound = tw.bind(row_norm, **given)
+        assert tw.check(tw.schedule(row_norm, **given)) is None
+        assert tw.plan(row_norm, **given) == bound.plan
+        chain = tw.chain([bound, tw.bind(row_norm, **given, over={"i": (3, 7)})])
+        return [tw.run(row_norm, **given).results, bound.run().results, chain.run().results]
+
+    for one, two, both in results_of(ranks, threads, body):
+        assert one == two == {"norm": sums.max(), "at": (int(sums.argmax()),)}
+        assert both["norm"] == sums[3:7].max() and both["at"] == (3 + int(sums[3:7].argmax()),)

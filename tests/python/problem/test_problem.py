@@ -39,8 +39,6 @@ HERE, TABLE = (0, (0, 0), True), array((3, 4), replicated=True)
         (lambda: simple(reads=[(-1, (0, 0))]), "an access names array -1"),
         (lambda: simple(reads=[(0, (-2, 0))]), "the access at offset (-2, 0) leaves the array of shape (6, 7)"),
         (lambda: simple(space=((1, 1), (7, 7))), "the access at offset (0, 0) leaves the array of shape (6, 7)"),
-        (lambda: general([], []), "a nest needs an array, which its points write or read"),
-        (lambda: general([array()], []), "a nest needs an array"),
         (
             lambda: general([array(), array()], [(1, (0, 0), False), HERE]),
             "a nest lists the places it writes before those it only reads",

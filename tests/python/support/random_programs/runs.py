@@ -238,8 +238,7 @@ def _call(context, program, setting, given, plans):
 
 def _check_schedules(nests, calls):
     for nest, arguments in zip(nests, calls, strict=True):
-        given = {name: value for name, value in arguments.items() if name != "reduce"}
-        _prove(tw.schedule(nest, **given))
+        _prove(tw.schedule(nest, **arguments))
 
 
 def _prove(schedule):
