@@ -97,8 +97,10 @@ class Elements:
         level = self._level(array, inner)
         if level == 1 and array.name not in self.begun or not array.times and not inner:
             steps = self._ordered(steps, "backwards" if array.times else self.order)
-            if self.clean and not any(steps):  # of a point before
+            if self.clean and not any(steps) and self.c.chance(0.9):  # of a point before
                 steps = [*steps[:-1], -1]
+            if self.clean and self.c.chance(0.05):  # of another problem: this is no batch
+                steps = [-1, *steps[1:]]
         factors = self.factors.get(array.name, {})
         at = [Affine(axis, step, factors.get(axis, 1)) for axis, step in zip(array.axes, steps)]
         if inner and array.axes[-1:] == self.world.indices[-1:]:

@@ -121,12 +121,11 @@ class _Drawn:
         elif not any(s.reduce.values()) and len(fields) == len(written):
             fields = fields[1:]
         for name in c.some(fields, 1 if self.clean else 0.7):
-            if self.clean:  # the same for each problem
+            how = c.pick("array", "function", "number", "scratch" if program.door == "one" else "array")
+            if self.clean and c.chance(0.9):  # the same for each problem
                 whole, problems = s.values[name], program.problems()
                 one = (slice(1 if axis in problems else None) for axis in program.arrays[name].axes)
                 whole[...], how = whole[tuple(one)], c.pick("function", "number")
-            else:
-                how = c.pick("array", "function", "number", "scratch" if program.door == "one" else "array")
             if how in ("number", "scratch") and s.values[name].size:
                 s.values[name][...] = s.values[name].flat[0]
             if how == "scratch" and s.shapes[name] != self._scratch_shape(name, fields):
