@@ -184,8 +184,7 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         if (!arrays[0].written && kernel.reductions.empty())
             throw ConfigError(
                 "a nest writes no array and reduces nothing; allowed: writes<...> of one or more, before those that "
-                "are "
-                "only read, or a body that is made by reducing()");
+                "are only read, or a body that is made by reducing()");
         nest = block_of(loops, arrays, context.paths_off(), steps);
         SweepProblem& problem = nest.problem;
         widen(problem, halos);
