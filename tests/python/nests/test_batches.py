@@ -244,3 +244,25 @@ def test_what_is_written_may_have_inner_indices_everywhere(nest, ranks):
         return S.gather()
 
     assert results_of(ranks, 2, body)[0].tobytes() == expected["S"].tobytes()
+
+
+@tw.nest
+def lasting(A, S, i, j, k):
+    A[i, j, k] = A[i, j-2, k]
+    S[i] = A[i, j, k] + 1
+
+
+@tw.nest
+def moving(A, i, j, k):
+    A[i, j, k] = A[i, j, k-1]
+
+
+def test_a_chain_whose_batch_runs_in_another_way_later():
+    """Another nest moves its fields to where they are no batch."""
+    start = np.arange(36, dtype="i4").reshape(12, 3, 1)
+    A, S = tw.field(start), tw.field((12,), "i4")
+    chain = tw.chain([tw.bind(lasting, A=A, S=S), tw.bind(moving, A=A)])
+    for times in (3, 1, 2):
+        S[...] = -1
+        chain.run(times=times)
+        assert np.array_equal(S.gather(), start[:, 0, 0] + 1)

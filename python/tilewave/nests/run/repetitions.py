@@ -108,7 +108,7 @@ class Separate:
                 bound = self._bounds and self._bounds[k]
                 if bound and (ready.renews or bound._kept() != self._kept[k]):  # a nest before reads more of the past
                     ready = self.readies[k] = yield from bound._prepare(steps, request.scalars[k], None, {})
-                    self._kept[k] = bound._kept()
+                    self._kept[k], self._values[k] = bound._kept(), {**ready.values, **bound._scalars}
                 ready.make_current(steps)
                 try:
                     core = yield from run_bound(ready, time.perf_counter())
