@@ -10,6 +10,15 @@ bool FieldCopy::in_place() const {
            field_->binding().stride_bytes == row_major_strides(field_->layout().whole(), field_->item_bytes());
 }
 
+std::byte* FieldCopy::data() const {
+    if (!in_place()) return memory_.get();
+    const Binding stored = field_->binding();
+    const Index first = field_->layout().storage(0).lo;  // before element 0 where it has a halo
+    std::byte* found = stored.data;
+    for (int d = 0; d < first.n; ++d) found -= first[d] * stored.stride_bytes[d];
+    return found;
+}
+
 void FieldCopy::make(CollectiveRun& run, ExecuteOptions options) {
     if (in_place()) return;
     const std::int64_t item = field_->item_bytes();

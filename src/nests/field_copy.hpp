@@ -27,7 +27,7 @@ public:
     void make(CollectiveRun& run, ExecuteOptions options);
     const FieldStorage* field() const { return field_; }
     /// Where element 0 is, after make(); null on a rank that gets none.
-    std::byte* data() const { return in_place() ? field_->data() : memory_.get(); }
+    std::byte* data() const;
 
 private:
     bool in_place() const;

@@ -256,3 +256,48 @@ def test_numbers_of_rows_alone(ranks, threads):
     for one, two, both in results_of(ranks, threads, body):
         assert one == two == {"norm": sums.max(), "at": (int(sums.argmax()),)}
         assert both["norm"] == sums[3:7].max() and both["at"] == (3 + int(sums[3:7].argmax()),)
+
+
+@tw.nest
+def shifted(A, B, i):
+    A[i] = B[i-2] + B[i+1]
+
+
+@tw.nest
+def summed(C, A, i, *, n):
+    C[i] = sum(A[q] for q in range(n // 2, n)) - A[0]
+
+
+@tw.nest
+def shifted_rows(A, B, i, j):
+    A[i, j] = B[i-2, j] + B[i+1, j]
+
+
+@tw.nest
+def summed_rows(C, A, i, j, *, n):
+    C[i, j] = sum(A[q, j] for q in range(n // 2, n)) - A[0, j]
+
+
+@pytest.mark.parametrize("nests", [(shifted, summed), (shifted_rows, summed_rows)])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_fields_with_halos_are_read_whole(nests, ranks, n=9):
+    first, second = nests
+    B = np.random.default_rng(n).random((n, 5)[: len(first.indices)])
+    A = np.roll(B, 2, axis=0) + np.roll(B, -1, axis=0)
+    C = np.broadcast_to(sum(A[q] for q in range(n // 2, n)) - A[0], A.shape)
+
+    def body(context):
+        fields = {name: tw.field(B.shape, "f8", B if name == "B" else 0.0, context=context) for name in "ABC"}
+        wrap, of_second = {"periodic": ("i",)}, {"C": fields["C"], "A": fields["A"], "n": n}
+        tw.run(first, A=fields["A"], B=fields["B"], **wrap)
+        tw.run(second, **of_second)
+        found = [fields["C"].gather()]
+        chain = tw.chain([tw.bind(first, A=fields["A"], B=fields["B"], **wrap), tw.bind(second, **of_second)])
+        fields["C"][...] = 0
+        for times in (1, 2):
+            chain.run(times=times)
+            found.append(fields["C"].gather())
+        return found
+
+    for array in results_of(ranks, 2, body)[0]:
+        assert np.array_equal(array, C)
