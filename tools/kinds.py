@@ -88,7 +88,7 @@ def page():
     for name, kind in kinds.items():
         if differences := [f"- {each}" for each in _differences(kind)]:
             lines += ["", f"{name.capitalize()}:", "", *differences]
-    lines += ["", "C++ has tests of every cell of `tw.run` that is `y`, and of `until=`, but for:", "", *_missing(kinds)]
+    lines += ["", "C++ has tests of each cell of `tw.run` that is `y`, and of `until=`, but for:", "", *_missing(kinds)]
     lines += ["", "## Why, and what to write instead", ""]
     for key, (how, _, why, instead) in TABLE["REASONS"].items():
         lines.append(f"- `{how}{key}` {HOW[how]}. {why}{instead and f' Write {instead}.'}")
