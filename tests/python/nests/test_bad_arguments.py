@@ -57,7 +57,7 @@ def test_names_of_algorithms_that_are_no_text():
         (lambda: tw.scratch(init=[[1, 2], [3]]), "scratch: init: given"),
         (lambda: tw.plan(star, u=tw.field((9, 9)), steps=2, record={}), "record= was given, which this call"),
         (lambda: tw.plan((star,), u=tw.field((9, 9)), steps=2, until={}), "until= was given, which this call"),
-        (lambda: tw.schedule(star, u=tw.field((9, 9)), steps=2, reduce={}), "reduce= was given, which this call"),
+        (lambda: tw.schedule(star, u=tw.field((9, 9)), steps=2, until={}), "until= was given, which this call"),
         (lambda: tw.bind(star, u=tw.field((9, 9)), steps=2).run(every=2), "every= was given, which this call"),
         (lambda: tw.save_timelines(None, {}), "path: given None"),
         (lambda: tw.Schedule.build(None, 2), "generator: given None"),
