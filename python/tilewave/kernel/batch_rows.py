@@ -45,7 +45,8 @@ class BatchRows:
         self.row = ir.Function(self.module, kind, name)
         self.pointers, self.step, self.count, self.index, self.direction, self.env = self.row.args
         self.build = ir.IRBuilder(self.row.append_basic_block("entry"))
-        self.e = Emitter(self.build, recipe.choices.fastmath, bools_of(dtypes))
+        bools = bools_of({name.removeprefix("before "): dtype for name, dtype in dtypes.items()})
+        self.e = Emitter(self.build, recipe.choices.fastmath, bools)
         self.e.line, self.e.leave = nest.line, self._leave
         self.e.powers = literal_powers.exponents(recipe.choices.off)
         self.parallel = ParallelAccesses(self.module)

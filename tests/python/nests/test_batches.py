@@ -266,3 +266,15 @@ def test_a_chain_whose_batch_runs_in_another_way_later():
         S[...] = -1
         chain.run(times=times)
         assert np.array_equal(S.gather(), start[:, 0, 0] + 1)
+
+
+@tw.nest
+def of_bools(A, D, S, i, j):
+    A[i, j] = D[j, i]
+    S[i] = A[i, j-1] + A[i, j-1]
+
+
+def test_windows_of_bools():
+    A, S = tw.field((40, 4), "?", init=False, keep="window"), tw.field((40,), "i4")
+    tw.run(of_bools, A=A, D=np.ones((4, 40), "?"), S=S)
+    assert np.array_equal(S.gather(), np.ones(40))

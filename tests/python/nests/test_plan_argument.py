@@ -76,7 +76,7 @@ CALLS = {
         ({"tile": (1, 8)}, r'tile=\(1, 8\): choices are given in plan=; write plan=\{"tile": \(1, 8\)\}'),
         ({"threads": 1, "plan": {}}, r'threads=1: choices are given in plan=; write plan=\{"threads": 1\}'),
         ({"plan": "fast"}, r"plan: given str; allowed: a tilewave.Plan, or a dict of the choices that are fixed"),
-        ({"plan": [("threads", 1)]}, r"plan: given list"),
+        ({"plan": [("threads", 1)]}, r"plan: given (list|tuple)"),
         ({"plan": {"temporal_blok": 2}}, r"no choice 'temporal_blok'; allowed: temporal_block, .*meant\?"),
         ({"plan": {("tile",): 2}}, r"a dict with the key \('tile',\); allowed: grid, mapping_dim"),
         ({"plan": {"threads": 0}}, r"threads: given 0"),
