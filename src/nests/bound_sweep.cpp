@@ -90,6 +90,8 @@ BoundSweep& BoundSweep::as_fields_lie() {
     if (!wider_ || &wider_->sweep_ != &sweep) {
         std::vector<RunArray> arrays;
         for (const Operand& o : operands_) arrays.push_back(o.array);
+        // The kernel knows how rows lie in memory: in an array that is copied for wider halos they may lie otherwise.
+        if (sweep.row_steps(arrays) != sweep_.row_steps(arrays)) return *this;
         for (std::size_t k = 0; k < whole_.size(); ++k) whole_[k].stand_in = place_of_[k];
         wider_ = std::make_unique<BoundSweep>(context_, sweep, std::move(arrays), kernel_, explain_, whole_);
     }

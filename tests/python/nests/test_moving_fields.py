@@ -136,6 +136,31 @@ def test_halos_stay_for_nests_in_turn(ranks, threads, periodic):
 
 
 @tw.nest
+def two_before(A, E, i):
+    A[i] = E[i - 2]
+
+
+@tw.nest
+def at_it(A, E, i):
+    A[i] = E[i] + 1
+
+
+@pytest.mark.parametrize("item", ["f4", "f8", "c8"])
+@pytest.mark.parametrize("every", [-1, -2, 2, 3])
+def test_halos_stay_beside_arrays_that_lie_otherwise(every, item):
+    """An array that a wider halo makes a copy of is not written by the steps that it had in memory."""
+
+    def body(context):
+        start = np.arange(17).astype(item)
+        E, A = tw.field(start.shape, item, init=start, context=context), np.zeros(17 * abs(every), item)[::every]
+        for nest in (two_before, at_it):
+            tw.run(nest, A=A, E=E, periodic=("i",), context=context)
+        return A
+
+    np.testing.assert_array_equal(results_of(1, 1, body)[0], np.arange(17) + 1)
+
+
+@tw.nest
 def product(q, p, c, i, j):
     q[i, j] = 4.0 * p[i, j] - c[i, j] * (p[i-1, j] + p[i+1, j] + p[i, j-1] + p[i, j+1])
 

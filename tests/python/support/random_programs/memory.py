@@ -4,37 +4,53 @@ import numpy as np
 
 import tilewave as tw
 
-
 #: Letters that a table of numbers may be given as, by the type of these.
 LETTERS = {"u1": ("bytes", "S1"), "u4": ("str", "U1")}
 
+#: What the bytes around an array are, and how many lie before and after it.
+AROUND, MARGIN = 0xA5, 64
+
+
+class Room(np.ndarray):
+    """Bytes that an array lies in."""
+
 
 def laid_out(values, layout):
-    """A copy of some values in memory that lies otherwise, or as letters."""
+    """A copy of some values in memory that lies otherwise, with bytes around it, or as letters."""
     if layout in ("bytes", "str"):
         return bytes(values) if layout == "bytes" else "".join(map(chr, values))
-    if layout in ("S1", "U1"):
-        return values.copy().view(layout)
+    like = values.view(layout) if layout in ("S1", "U1") else values
+    every, axes, order = slice(None), values.ndim, "C"
+    outer, part = list(values.shape), (every,) * axes
     if layout == "F":
-        return np.array(values, order="F")
-    if layout == "negative":
-        back = (slice(None, None, -1),) * values.ndim
-        return np.array(values[back], order="C")[back]
-    if layout == "strided" and values.size < 1 << 20:  # many dimensions make it much larger
-        large = np.zeros([2 * n for n in values.shape], values.dtype)
-        view = large[(slice(None, None, 2),) * values.ndim]
+        order = "F"
+    elif layout == "negative":
+        part = (slice(None, None, -1),) * axes
+    elif layout == "strided" and values.size < 1 << 20:  # many dimensions make it much larger
+        outer, part = [2 * n for n in outer], (slice(None, None, 2),) * axes
     elif layout == "offset":
-        large = np.zeros([n + 3 for n in values.shape], values.dtype)
-        view = large[tuple(slice(1, 1 + n) for n in values.shape)]
-    elif layout == "unaligned":
-        buffer = np.zeros(values.nbytes + 1, "u1")
-        view = buffer[1:].view(values.dtype).reshape(values.shape)
-    else:
-        view = np.empty_like(values, order="C")
-    view[...] = values
+        part = tuple(slice(1, 1 + n) for n in outer)
+        outer = [n + 3 for n in outer]
+    whole = np.empty(outer, like.dtype, order)
+    there = whole[(*part, ...)]
+    first = MARGIN + there.ctypes.data - whole.ctypes.data + (layout == "unaligned")
+    room = Room(whole.nbytes + 2 * MARGIN + 1, "u1")
+    room[:] = AROUND
+    view = np.ndarray(there.shape, like.dtype, room, first, there.strides)
+    view[...] = like
     if layout == "read-only":
         view.setflags(write=False)
     return view
+
+
+def written_outside(array):
+    """Whether bytes around an array of `laid_out` have changed."""
+    if not isinstance(room := getattr(array, "base", None), Room):
+        return False
+    now = room.copy()
+    first = array.ctypes.data - room.ctypes.data
+    np.ndarray(array.shape, f"V{array.itemsize}", now, first, array.strides)[...] = bytes([AROUND] * array.itemsize)
+    return bool((now != AROUND).any())
 
 
 def given(program, setting, context):

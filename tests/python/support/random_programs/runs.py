@@ -51,6 +51,8 @@ def outcome(program, setting):
         return of_errors(errors, raised, type(raised) if setting.door == "loops" and raised else ())
     if raised is not None:
         return Outcome("wrong", "the definition raises, the run does not", repr(raised))
+    if outside := sorted({name for result in results for name in result["outside"]}):
+        return Outcome("wrong", "it writes outside of an array", ", ".join(outside))
     return _compared(results[0], expected, setting)
 
 
@@ -119,7 +121,8 @@ def _on_rank(context, program, setting):
             levels = [given[name].buffer(-1 - back).gather() for back in range(count)]
             if context.rank == 0:
                 history[name] = levels
-    return {"arrays": arrays, "history": history, "results": results}
+    outside = [name for name, array in given.items() if memory.written_outside(array)]
+    return {"arrays": arrays, "history": history, "results": results, "outside": outside}
 
 
 def call(context, program, setting):
