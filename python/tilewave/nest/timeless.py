@@ -38,6 +38,13 @@ def timeless_reads(nest, loops, arrays):
     return found
 
 
+def read_earlier(nest, loops, arrays):
+    """Return the names of such tables that are read at an earlier time step, in the order of the body."""
+    back = nest.indices[0] in loops.reverse
+    reads = timeless_reads(nest, loops, arrays)
+    return list(dict.fromkeys(name for name, offset, _ in reads if (offset > 0 if back else offset < 0)))
+
+
 def has_one_value(nest, name):
     """What is said of reading an earlier time step of a field with a history that nobody writes."""
     return (
@@ -64,13 +71,11 @@ def without_time(nest, loops, arrays, written=frozenset()):
         Where the body computes with the length of such a table in time, or reads an earlier time step of a field that
         keeps some and that nobody writes.
     """
-    reads = timeless_reads(nest, loops, arrays)
-    names = {name for name, *_ in reads}
+    names = {name for name, *_ in timeless_reads(nest, loops, arrays)}
     if not names:
         return nest
-    for name, offset, _ in reads:
-        earlier = offset > 0 if nest.indices[0] in loops.reverse else offset < 0
-        if earlier and name not in written and getattr(arrays[name], "history", 0):
+    for name in read_earlier(nest, loops, arrays):
+        if name not in written and getattr(arrays[name], "history", 0):
             raise ConfigError(has_one_value(nest, name))
     key = "without time", *sorted(names)
     return remembered(

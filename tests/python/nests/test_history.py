@@ -297,6 +297,53 @@ def test_what_is_refused():
 
 
 @tw.nest
+def grows(A, t, i):
+    A[t+1, i] = A[t, i] + A[t-1, i]
+
+
+@tw.nest
+def before_it(B, A, t, i):
+    B[t+1, i] = A[t-1, i]
+
+
+@tw.nest
+def sum_before(B, A, t, i, *, n=5):
+    B[t+1, i] = sum(A[t-1, q] for q in range(n))
+
+
+@tw.nest
+def stays(C, t, i):
+    C[t+1, i] = C[t, i]
+
+
+@pytest.mark.parametrize("nest", [before_it, sum_before])
+@pytest.mark.parametrize("door", ["run", "bind", "several", "bound several", "chain"])
+def test_a_field_that_has_got_a_history_since_is_not_read_at_an_earlier_step(nest, door):
+    A, B, C = tw.field(np.arange(5.0)), tw.field((5,)), tw.field((5,))
+    one, two = {"A": A, "B": B, "steps": 1}, {"A": A, "B": B, "C": C, "steps": 1}
+    run = {
+        "run": lambda: lambda: tw.run(nest, **one),
+        "bind": lambda: tw.bind(nest, **one).run,
+        "several": lambda: lambda: tw.run((nest, stays), **two),
+        "bound several": lambda: tw.bind((nest, stays), **two).run,
+        "chain": lambda: tw.chain([tw.bind(nest, **one), tw.bind(stays, C=C, steps=1)]).run,
+    }[door]()
+    for _ in range(3):
+        run()
+    tw.run(grows, A=A, steps=1)
+    with pytest.raises(tw.ConfigError, match="earlier time step of 'A'"):
+        run()
+
+
+@pytest.mark.parametrize("nest", [before_it, sum_before])
+def test_a_chain_does_not_read_what_it_gives_a_history_at_an_earlier_step(nest):
+    A, B = tw.field(np.arange(5.0)), tw.field((5,))
+    bounds = [tw.bind(grows, A=A, steps=1), tw.bind(nest, A=A, B=B, steps=1)]
+    with pytest.raises(tw.ConfigError, match="earlier time step of 'A'"):
+        tw.chain(bounds)
+
+
+@tw.nest
 def recorded_beside(u, f, t, i):
     u[t+1, i] = u[t, i] + u[t-1, i+1]
     f[t+1, i] = u[t+1, i]

@@ -17,7 +17,7 @@ from tilewave.nest.unreached import check_reached
 from tilewave.nests.call.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.call.operands import as_replicated, copies_of, memory_form, replicated_fields, tables_of
 from tilewave.nests.call.pivot import check_pivot
-from tilewave.nests.call.problem import box_of_loops, history_of, make_problem
+from tilewave.nests.call.problem import box_of_loops, check_one_valued, history_of, make_problem
 from tilewave.nests.call.step_blocks import block_of
 from tilewave.nests.rewrites import OF_BODIES, OF_LOOPS, rewritten
 from tilewave.nests.rewrites.backwards import check_backwards, scalars_of
@@ -145,6 +145,8 @@ def checked_call(call, loops, arguments, fixed, halos=None):
         check_reached(nest, called, scalars, loops, loop_bounds(nest.indices, box, loops.over))
     call = rewritten(dataclasses.replace(call, scalars=scalars, captured=captured), OF_BODIES)
     nest, loops, arrays, reductions = call.nest, call.loops, call.arrays, call.reductions
+    if loops.steps is not None and nest.time is not None:
+        check_one_valued(nest, arrays)
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
     tables = tables_of(nest, seen)

@@ -239,10 +239,21 @@ def arrays_in_time(nest, arrays, steps):
                 f"the array has no place for; allowed: {name} = tilewave.field(array.shape, array.dtype, array), whose "
                 "history a run keeps for the next"
             )
-    for name in lacking:  # all its time steps are the current one
-        if name not in nest.written and depth_of(nest, name) and getattr(arrays[name], "history", 0):
-            raise ConfigError(has_one_value(nest, name))
     return frozenset(lacking)
+
+
+def read_earlier(nest, arrays):
+    """The names of arrays without time that the nest does not write, and reads at an earlier time step: all their time
+    steps are the current one.
+    """
+    return [name for name in lacking_time(nest, arrays) if name not in nest.written and depth_of(nest, name)]
+
+
+def check_one_valued(nest, arrays):
+    """Refuse such an array with a history."""
+    for name in read_earlier(nest, arrays):
+        if getattr(arrays[name], "history", 0):
+            raise ConfigError(has_one_value(nest, name))
 
 
 def _check_room(nest, shapes, in_time, steps):

@@ -10,7 +10,9 @@ from tilewave.context.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.changed import has_time
+from tilewave.nest.timeless import has_one_value
 from tilewave.nests.call.operands import memory_of
+from tilewave.nests.call.problem import depth_of
 from tilewave.nests.chain.turns import turns_of
 from tilewave.nests.rewrites.any_order import begin_updates
 from tilewave.nests.run.execute import stored
@@ -370,6 +372,20 @@ def check_shared(members):
                         "it, or arrays that share no memory"
                     )
             seen.append((k, name, array, written))
+
+
+def check_one_valued(nest, fields, members):
+    """Refuse what a nest reads at an earlier time step, and another nest of the chain gives earlier time steps.
+
+    Raises
+    ------
+    ConfigError
+    """
+    for name, field in fields.items():
+        for other in members:
+            for written in other.nest.written:
+                if other.arrays.get(written) is field and depth_of(other.nest, written):
+                    raise ConfigError(has_one_value(nest, name))
 
 
 def _overlap(a, b):

@@ -16,7 +16,7 @@ from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import Nest
 from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
-from tilewave.nests.chain.body import arrays_by_name, check_shared, make_body, several_schedules
+from tilewave.nests.chain.body import arrays_by_name, check_one_valued, check_shared, make_body, several_schedules
 from tilewave.nests.chain.in_turn import in_turn
 from tilewave.nests.chain.report import listed
 from tilewave.nests.chain.request import NAME, Request, chain_request
@@ -115,7 +115,11 @@ def _checked(nests, context):
             )
         if isinstance(bound, Bound):
             bound._check(None, None, {})
-    check_shared([member for bound in nests for member in bound._members])
+    members = [member for bound in nests for member in bound._members]
+    check_shared(members)
+    for bound in nests:
+        if isinstance(bound, Bound):
+            check_one_valued(bound.nest, bound._one_valued, members)
     return tuple(nests)
 
 

@@ -15,10 +15,11 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.views import is_stale_view
 from tilewave.kernel.scalars import Slot
+from tilewave.nest import timeless
 from tilewave.nest.nest import Nest
 from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
-from tilewave.nests.call.problem import depth_of
+from tilewave.nests.call.problem import depth_of, read_earlier
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.plan.prepare import prepare
 from tilewave.nests.points.points import visited_points
@@ -90,8 +91,17 @@ class Bound(KnownRuns):
         nest, steps = ready.problem.nest, self._steps is not None
         in_time = [name for name in nest.written if steps and isinstance(ready.arrays[name], Field)]
         self._depths = [(ready.arrays[name], depth_of(nest, name)) for name in in_time]
+        self._one_valued = self._read_earlier(nest, ready.arrays) if steps else {}
+        self._depths += [(field, 0) for field in self._one_valued.values()]
         self._look_after(ready.called.values())
         self._first = self._add(self._steps, {}, ready)
+
+    def _read_earlier(self, nest, arrays):
+        """Fields by name that the nest reads at an earlier time step, and nobody writes: none may have a history."""
+        tables = timeless.read_earlier(self.nest, self._loops, self._arguments)
+        found = {name: self._arguments[name] for name in tables}
+        found |= {name: arrays[name] for name in read_earlier(nest, arrays)}
+        return {name: array for name, array in found.items() if isinstance(array, Field)}
 
     def _prepare(self, steps, scalars, plan=None, halos=None):
         """A `BoundNest` for so many steps and these scalars in place of the bound ones; part of a collective call.
