@@ -25,7 +25,7 @@ def right(seeds, folder, monkeypatch, cpu_s=1e9):
     """Run seeds in child processes; what is wrong is printed."""
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(folder))  # nobody needs their kernels again
     said = []
-    counts = campaign.campaign(COMMAND, seeds, (1, 1), 1200, True, said.append, cpu_s)
+    counts = campaign.campaign(COMMAND, seeds, (1, 1), campaign.Limits(1, 1200, cpu_s), said.append)
     print(counts.text(), *(text for text in said if text.startswith("---")), sep="\n")
     assert not counts.failures and sum(counts.kinds.values())
     return counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import gc
 import json
 import os
@@ -15,6 +16,16 @@ import time
 
 SEEDS_OF_A_CHILD = 300  # all on one instruction set
 SILENT_S = 300  # a case that takes longer has hung
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What is run of some seeds."""
+
+    shrink: int = 1  # 0: failures stay as they were drawn
+    seconds: float = 1e9
+    cpu_s: float = 1e9  # of each child
+    kinds: str = ""  # which cases: names with commas, all of which a case has to have
 
 
 class Counts:
@@ -38,7 +49,7 @@ class Counts:
         return "\n".join(lines)
 
 
-def child(first, end, part, parts, shrink, seconds, cpu_s):
+def child(seeds, part, limits):
     """Run the cases of some seeds in this process, a line of JSON for each."""
     import faulthandler
 
@@ -49,19 +60,21 @@ def child(first, end, part, parts, shrink, seconds, cpu_s):
     faulthandler.enable()
     gc.set_threshold(50_000)
     say = lambda **line: print(json.dumps(line), flush=True)
-    stop = time.monotonic() + seconds
-    seen = set()
-    for seed in range(first, end):
-        if seed // cases.SETTINGS_OF_A_PROGRAM % parts != part - 1:
+    stop = time.monotonic() + limits.seconds
+    wanted, seen = {*limits.kinds.split(",")} - {""}, set()
+    for seed in seeds:
+        if seed // cases.SETTINGS_OF_A_PROGRAM % part[1] != part[0] - 1:
             continue
-        if time.monotonic() > stop or time.process_time() > cpu_s:
+        if time.monotonic() > stop or time.process_time() > limits.cpu_s:
             break
         say(begins=seed)
         one = cases.drawn(seed)
+        if not wanted <= one.kinds():
+            continue
         found = one.outcome()
         say(seed=seed, kind=found.kind, said=found.said, detail=found.detail[:2000], kinds=sorted(one.kinds()))
         if found.kind == "wrong":
-            if shrink and found.said not in seen and found.said != "hangs":
+            if limits.shrink and found.said not in seen and found.said != "hangs":
                 one, found = smaller(one, found, lambda: say(begins=seed))
             say(failed=seed, text=shown(one, found, seed))
             seen.add(found.said)
@@ -77,14 +90,16 @@ def environment(seed):
     return {"MALLOC_PERTURB_": "165", **os.environ, "TILEWAVE_INSTRUCTIONS": instructions}
 
 
-def campaign(command, seeds, part, seconds, shrink, say, cpu_s=1e9):
-    """Run cases of some seeds, a part of them, in children; the `Counts`. `cpu_s`: CPU time of each child."""
-    counts, stop, begin = Counts(), time.monotonic() + seconds, time.monotonic()
+def campaign(command, seeds, part, limits, say):
+    """Run cases of some seeds, a part of them, in children; the `Counts`."""
+    counts, begin = Counts(), time.monotonic()
+    stop = begin + limits.seconds
     size = SEEDS_OF_A_CHILD * part[1]
     for batch in range(seeds.start, seeds.stop, size):
         at, end = batch, min(batch + size, seeds.stop)
         while at < end and time.monotonic() < stop:
-            at = _run_child(command, at, end, part, stop, (shrink, cpu_s), counts, say)
+            left = dataclasses.replace(limits, seconds=max(1, stop - time.monotonic()))
+            at = _run_child(command, range(at, end), part, left, counts, say)
         done = sum(counts.kinds.values())
         per = (time.monotonic() - begin) / max(1, done)
         say(f"seeds to {end}: {done} programs, {sum(counts.failures.values())} wrong; {per:.2f} s each")
@@ -93,13 +108,14 @@ def campaign(command, seeds, part, seconds, shrink, say, cpu_s=1e9):
     return counts
 
 
-def _run_child(command, first, end, part, stop, limits, counts, say):
+def _run_child(command, seeds, part, limits, counts, say):
     """Read what a child says until it ends; the seed to go on with."""
-    given = [*command, "--child", f"{first}:{end}", "--part", "/".join(map(str, part)), "--shrink", str(int(limits[0]))]
-    given += ["--seconds", str(max(1, stop - time.monotonic())), "--cpu", str(limits[1])]
+    given = [*command, "--child", f"{seeds.start}:{seeds.stop}", "--part", "/".join(map(str, part))]
+    given += ["--shrink", str(int(limits.shrink)), "--kinds", limits.kinds]
+    given += ["--seconds", str(limits.seconds), "--cpu", str(limits.cpu_s)]
     lines, current = queue.Queue(), None
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(given, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(first))
+        process = subprocess.Popen(given, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(seeds.start))
         reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put("")], daemon=True)
         reader.start()
         try:
@@ -117,7 +133,7 @@ def _run_child(command, first, end, part, stop, limits, counts, say):
         errors.seek(0)
         said = errors.read()[-3000:]
     if process.returncode == 0:
-        return end
+        return seeds.stop
     if current is None:
         raise RuntimeError(f"the child process ended before its first program:\n{said}")
     if process.returncode != 3:
