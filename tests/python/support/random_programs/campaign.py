@@ -115,7 +115,8 @@ def _run_child(command, seeds, part, limits, counts, say):
     given += ["--seconds", str(limits.seconds), "--cpu", str(limits.cpu_s)]
     lines, current = queue.Queue(), None
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(given, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(seeds.start))
+        known = environment(seeds.start)
+        process = subprocess.Popen(given, stdout=subprocess.PIPE, stderr=errors, text=True, env=known)
         reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put("")], daemon=True)
         reader.start()
         try:
