@@ -65,7 +65,8 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
 // The same for the halos that its fields have, where these are wider. Nests that run in turn then move no field: halos
 // grow to what each of them needs, and stay. Equal on all ranks, as layouts are.
 BoundSweep& BoundSweep::as_fields_lie() {
-    if (has_tasks(sweep_.plan_)) return *this;
+    // What a field begins anew with is known as it lies now.
+    if (has_tasks(sweep_.plan_) || begins_anew()) return *this;
     LeastHalos halos(operands_.size());
     bool wider = false;
     for (std::size_t a = 0; a < operands_.size(); ++a) {

@@ -99,10 +99,12 @@ private:
 
     using Fields = std::set<const FieldStorage*>;
 
+    bool begins_anew() const {
+        return std::ranges::any_of(operands_, [](const Operand& o) { return o.array.anew; });
+    }
     bool has_own_schedule() const {
-        const auto anew = [](const Operand& o) { return o.array.anew; };
         const auto part = [](const NestArray& n) { return n.scale.n && n.time_buffers > 0; };
-        return has_tasks(sweep_.plan_) || sweep_.window_ || !copies_.empty() || std::ranges::any_of(operands_, anew) ||
+        return has_tasks(sweep_.plan_) || sweep_.window_ || !copies_.empty() || begins_anew() ||
                std::ranges::any_of(sweep_.problem_.arrays, part);
     }
     BoundSweep& as_fields_lie();

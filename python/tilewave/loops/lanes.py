@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from tilewave.errors import ConfigError
 from tilewave.loops.liveness import needs
 from tilewave.loops.tree import linear, names_of
 from tilewave.nest.region import Region
@@ -111,7 +112,10 @@ def _inner(region, loop, live):
         return ()
     found = []
     for k, each in enumerate(loop.body):
-        own = Region(region.source, region.function, [each], region.local_names)
+        try:
+            own = Region(region.source, region.function, [each], region.local_names)
+        except ConfigError:  # it has the extent of an array of which it has no element
+            return ()
         found.append((own, live | needs(loop.body[k + 1 :])[0]))
     divided = (turns_of(*each) for each in found)
     return tuple(found) if any(turns and not turns.inner for turns in divided) else ()

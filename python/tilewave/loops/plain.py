@@ -10,7 +10,7 @@ from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.language import without_members
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
-from tilewave.nest.walks import assigned, elements_in, is_stored, located, names_in, names_stored
+from tilewave.nest.walks import assigned, elements_in, is_stored, located, names_in, names_stored, nodes_in
 
 
 def plain_loop(node, scope, local_names, live):
@@ -28,12 +28,14 @@ def plain_loop(node, scope, local_names, live):
     """
     ranges = Ranges(scope, local_names, live)
     node = ranges.visit(without_members(copy.deepcopy(node)))
+    shapes = _Shapes()
+    node = shapes.visit(node)
     rows, unpacked = _Rows(node, live), _Unpacked()
     node = Continued().visit(unpacked.visit(_Joined().visit(rows.visit(node))))
     node = Constants(node, live).visit(node)
-    over = {row.value.id: (None, None) for row in rows.rows.values()} | ranges.over
+    over = {row.value.id: (None, None) for row in rows.rows.values() if is_element(row)} | ranges.over
     # Of one array in several ways: what holds for all of them.
-    for name, what in unpacked.over.items():
+    for name, what in (*shapes.over.items(), *unpacked.over.items()):
         over[name] = what if over.get(name, (None, None)) == (None, None) else (-1, None)
     return _sized(node), over
 
@@ -44,7 +46,8 @@ def _sized(node):
 
 
 class _Rows(ast.NodeTransformer):
-    """``A[i]`` in place of names that stand for it, ``row = A[i]``, and of which a loop has elements.
+    """``A[i]`` in place of names that stand for it, ``row = A[i]``, and of which a loop has elements; ``len(A)`` in
+    place of ``n = len(A)``.
 
     The statements behind the assignment, in the same turn, have all its uses; what it is made of stays the same there.
     """
@@ -57,15 +60,15 @@ class _Rows(ast.NodeTransformer):
 
     def visit_For(self, node):
         """Replace names in the body of a loop."""
-        outer = self.indices
+        outer, body, node.iter = self.indices, [], self.visit(node.iter)
         self.indices = (*outer, *names_in(node.target))
-        body = []
         for k, statement in enumerate(node.body):
             if row := self._row(statement, node.body[k + 1 :]):
                 self.rows[statement.targets[0].id] = row
             else:
                 body.append(self.visit(statement))
-        node.body, self.indices = body, outer
+        node.body, self.indices = body or [ast.copy_location(ast.Pass(), node)], outer
+        node.orelse = [self.visit(each) for each in node.orelse]
         return node
 
     def visit_Name(self, node):
@@ -74,11 +77,16 @@ class _Rows(ast.NodeTransformer):
         return ast.copy_location(copy.deepcopy(row), node) if row else node
 
     def _row(self, statement, rest):
-        """The row to which a statement gives a name; None for another one."""
+        """The row or the extent to which a statement gives a name; None for another one."""
         name = assigned(statement)
-        if name is None or not is_element(statement.value):
+        if name is None or not (is_element(statement.value) or extent_of(statement.value)):
             return None
         row = statement.value
+        if extent_of(row):
+            names = [node.id for node in nodes_in(*rest) if isinstance(node, ast.Name) and not is_stored(node)]
+            many = names.count(name)
+            kept = {*self.stored} & names_in(row) or many < self.used.count(name)
+            return None if kept or not many or self.stored.count(name) > 1 or name in self.live else row
         elements = [each.value.id for each in elements_in(*rest) if isinstance(each.value, ast.Name)]
         many = elements.count(name)
         if not many or many < self.used.count(name) or self.stored.count(name) > 1 or name in self.live:
@@ -141,12 +149,10 @@ class _Unpacked(ast.NodeTransformer):
     def visit_Assign(self, node):
         """Replace a row that is unpacked."""
         target, row = node.targets[0], node.value
-        plain = len(node.targets) == 1 and isinstance(target, ast.Tuple | ast.List) and is_element(row)
-        if (
-            not plain
-            or not isinstance(row.value, ast.Name)
-            or not all(isinstance(each, ast.Name) for each in target.elts)
-        ):
+        names = len(node.targets) == 1 and isinstance(target, ast.Tuple | ast.List)
+        if not names or not all(isinstance(each, ast.Name) for each in target.elts):
+            return node
+        if not is_element(row) or not isinstance(row.value, ast.Name):
             return node
         names, parts = {each.id for each in target.elts}, subscripts_of(row)
         inside = names_in(row.value, *parts)
@@ -158,12 +164,33 @@ class _Unpacked(ast.NodeTransformer):
         ):
             return node
         self.over[row.value.id] = what
-        new = []
-        for k, each in enumerate(target.elts):
-            subscript = ast.Tuple([*copy.deepcopy(parts), ast.Constant(k)], ast.Load())
-            new.append(ast.Assign([each], ast.Subscript(row.value, subscript, ast.Load())))
-            ast.fix_missing_locations(ast.copy_location(new[-1], node))
-        return new
+        values = [ast.Tuple([*copy.deepcopy(parts), ast.Constant(k)], ast.Load()) for k in range(len(target.elts))]
+        return [_assignment(node, each, row.value, at) for each, at in zip(target.elts, values, strict=True)]
+
+
+class _Shapes(ast.NodeTransformer):
+    """``n = A.shape[0]; m = A.shape[1]`` in place of ``n, m = A.shape``."""
+
+    def __init__(self):
+        self.over = {}
+
+    def visit_Assign(self, node):
+        """Replace a shape that is unpacked."""
+        target, shape = node.targets[0], node.value
+        names = len(node.targets) == 1 and isinstance(target, ast.Tuple | ast.List) and target.elts
+        of_name = isinstance(shape, ast.Attribute) and shape.attr == "shape" and isinstance(shape.value, ast.Name)
+        if not names or not of_name or not all(isinstance(each, ast.Name) for each in names):
+            return node
+        name = shape.value.id
+        if name in {each.id for each in names} or self.over.setdefault(name, (len(names), None))[0] != len(names):
+            return node
+        return [_assignment(node, each, copy.deepcopy(shape), ast.Constant(k)) for k, each in enumerate(names)]
+
+
+def _assignment(node, target, of, subscript):
+    """An assignment of one element, which stands where another statement does."""
+    new = ast.Assign([target], ast.Subscript(of, subscript, ast.Load()))
+    return ast.fix_missing_locations(ast.copy_location(new, node))
 
 
 class _Sizes(ast.NodeTransformer):
@@ -187,11 +214,26 @@ class _Sizes(ast.NodeTransformer):
         return located(parse(text, mode="eval").body, node)
 
 
+def _extent_of_row(node):
+    """``A.shape[1]`` for ``A[i].shape[0]``; None for another node."""
+    shape, k = node.value, node.slice
+    if not isinstance(shape, ast.Attribute) or shape.attr != "shape" or not isinstance(k, ast.Constant):
+        return None
+    row = shape.value
+    if not is_element(row) or not isinstance(row.value, ast.Name) or type(k.value) is not int or k.value < 0:
+        return None
+    whole = ast.Attribute(row.value, "shape", ast.Load())
+    new = ast.Subscript(whole, ast.Constant(k.value + len(subscripts_of(row))), ast.Load())
+    return ast.fix_missing_locations(ast.copy_location(new, node))
+
+
 class _Joined(ast.NodeTransformer):
     def visit_Subscript(self, node):
         """Join subscripts."""
         node = self.generic_visit(node)
         inner = node.value
+        if of_row := _extent_of_row(node):
+            return of_row
         if not is_element(node) or not isinstance(inner, ast.Subscript) or extent_of(inner):
             return node
         parts = [*subscripts_of(inner), *subscripts_of(node)]

@@ -125,6 +125,7 @@ class Types:
 
     def __init__(self, statements, dtypes, given, exact):
         self.dtypes, self.given, self.values, self.exact = dtypes, given, {}, exact
+        self._known = {}  # of names
         self.certain = {id(part) for part in statements}
         nodes = nodes_in(*statements)
         stores = [node.id for node in nodes if is_stored(node)]
@@ -142,7 +143,7 @@ class Types:
             return "weak" if type(node.value) in (int, float) else None
         if isinstance(node, ast.Name):
             if node.id in self.stored:
-                return self.of(self.values[node.id]) if node.id in self.values else None
+                return self._of_name(node.id)
             return "weak" if type(self.given.get(node.id)) in (int, float) else None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             return self.of(node.operand)
@@ -151,6 +152,12 @@ class Types:
         if isinstance(node, ast.Call) and is_magnitude(node) and len(node.args) == 1:
             return self.of(node.args[0])
         return None
+
+    def _of_name(self, name):
+        if name not in self._known:
+            self._known[name] = None  # of a value that is computed from itself
+            self._known[name] = self.of(self.values[name]) if name in self.values else None
+        return self._known[name]
 
     def _joined(self, one, other, divides):
         if one is None or other is None:

@@ -203,6 +203,22 @@ def _overlaps_itself(array):
     return False
 
 
+def turns_of(node, names, longest):
+    """Return about how often what is innermost in a loop runs; a loop whose range is not known has `longest` turns."""
+    inner = [turns_of(each, names, longest) for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
+    most = max(inner, default=1)
+    if not isinstance(node, ast.For):
+        return most
+    ends = node.iter.args if isinstance(node.iter, ast.Call) else []
+    plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+    if not ends or not all(isinstance(each, plain) for end in ends for each in ast.walk(end)):
+        return longest * most
+    try:
+        return len(range(*(eval(ast.unparse(end), {}, names) for end in ends))) * most
+    except Exception:
+        return longest * most
+
+
 class RegionRun:
     """The loops of one place of a function.
 
@@ -253,20 +269,22 @@ class RegionRun:
         return not self.found.extents.keys() - names
 
     def is_worth_it(self, outer, names):
-        """Return whether nests in a loop that stays Python are the same nests in each turn, and large."""
-        steps = self._steps_of()
-        if not isinstance(steps, list) or all(isinstance(each, Ordered) for each in steps):
-            return False
+        """Return whether loops in a loop that stays Python are the same in each turn, and large: nests, or what is in a
+        ``while``, of which nobody knows the turns.
+        """
+        steps, in_while = self._steps_of(), isinstance(outer.loops[0], ast.While)
+        nests = isinstance(steps, list) and not all(isinstance(each, Ordered) for each in steps)
         own = {node.target.id for node in self.region.loops if isinstance(node, ast.For)}
-        if {*outer.assigned["all"]} & self.region.placing - own:
+        if not (nests or in_while) or {*outer.assigned["all"]} & self.region.placing - own:
             return False
         arrays = [self._value(names, name) for name in self.region.tables]
-        return any(
-            isinstance(each, Field)
-            and each.context.size > 1
-            or math.prod(getattr(each, "shape", ())) >= plan.LEAST_POINTS
-            for each in arrays
-        )
+        if any(isinstance(each, Field) and each.context.size > 1 for each in arrays):
+            return True
+        shapes = [getattr(each, "shape", ()) for each in arrays]
+        if in_while:
+            longest = max((extent for shape in shapes for extent in shape), default=1)
+            return turns_of(self.found.node, names, longest) >= plan.LEAST_POINTS
+        return any(math.prod(shape) >= plan.LEAST_POINTS for shape in shapes)
 
     def release(self):
         """Let go of arrays."""

@@ -3,12 +3,16 @@
 import ast
 import contextlib
 import copy
+import itertools
 import types
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.loops.accumulated import accumulated
 from tilewave.loops.called import Called
+from tilewave.loops.endings import without_returns
 from tilewave.loops.liveness import names_read, needs
 from tilewave.loops.plain import plain_loop, without_extents
 from tilewave.loops.swaps import swap_of
@@ -81,7 +85,7 @@ class Finder:
         code = function.__code__
         self.local_names = {*code.co_varnames, *code.co_cellvars}
         called = Called(function, self.local_names)
-        self.body = [called.visit(copy.deepcopy(each)) for each in without_docstring(source.tree.body)]
+        self.body = called.statements([copy.deepcopy(each) for each in without_docstring(source.tree.body)])
         self.found, self.always = [], {*code.co_cellvars}
 
     def rewritten(self, statements, live=frozenset()):
@@ -110,11 +114,9 @@ class Finder:
         arrays = tuple(sorted(self._subscripted(node)))
         if not arrays:
             return self._python(node, live)
+        if statements := self._named(node) or without_returns(node, self._free("left_by")):
+            return self.rewritten(statements, live)
         before = len(self.found)
-        if isinstance(node, ast.While):  # a turn may be long: what is in it is compiled, it stays Python
-            new = self._python(node, live)
-            if len(self.found) > before:
-                return new
         refusal, extents, over = None, {}, {}
         try:
             region, extents, over = self._region(node, live)
@@ -132,11 +134,34 @@ class Finder:
                 swap = swap if {*swap.after.values()} <= {*region.tables} else None
             region = region if swap else None
         if region is None:
-            if inner or not self._stores(node):
+            if inner or not self._stores(node) or (isinstance(node, ast.While) and len(self.found) > before):
                 return new
             del self.found[before:]
         self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner, swap, extents, over))
         return self._call(self.found[-1], new)
+
+    def _named(self, node):
+        """A loop over an array that has a name, in place of one that is made for it; None for another loop."""
+        if not isinstance(node, ast.For):
+            return None
+        new, first = copy.copy(node), []
+        within = isinstance(node.iter, ast.Call) and self.scope.resolve(node.iter.func) in (enumerate, zip)
+        parts = node.iter.args if within else [node.iter]
+        for k, part in enumerate(parts):
+            if isinstance(part, ast.Call) and self.scope.resolve(part.func) in (np.arange, np.linspace):
+                name = self._free("values")
+                first.append(ast.Assign([ast.Name(name, ast.Store())], part))
+                parts = [*parts[:k], ast.Name(name, ast.Load()), *parts[k + 1 :]]
+        if not first:
+            return None
+        new.iter = ast.Call(node.iter.func, parts, node.iter.keywords) if within else parts[0]
+        return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in (*first, new)]
+
+    def _free(self, name):
+        """A local name that the function does not have."""
+        free = next(each for k in itertools.count() if (each := f"{name}_{k}") not in self.local_names)
+        self.local_names.add(free)
+        return free
 
     def _region(self, node, live):
         plain, over = plain_loop(node, self.scope, self.local_names, live)
@@ -150,8 +175,11 @@ class Finder:
         return [new]
 
     def _subscripted(self, node):
-        """The names, perhaps dotted ones, whose elements a loop reads or writes at subscripts that are no constants."""
-        return {
+        """The names, perhaps dotted ones, whose elements a loop reads or writes at subscripts that are no constants, or
+        goes over.
+        """
+        loops = [each.iter for each in nodes_in(node) if isinstance(each, ast.For)]
+        return {each.id for each in loops if isinstance(each, ast.Name)} | {
             ast.unparse(each.value)
             for each in elements_in(node)
             if isinstance(each.value, ast.Name | ast.Attribute) and not _is_fixed(each.slice)

@@ -25,7 +25,8 @@ UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 ALLOWED_STATEMENTS = (
     "assignments to array elements and to local scalars, also of several at once (a, b = b, a; a = b = x), augmented "
     "and annotated assignments, if/elif/else, assert, raise inside an if, pass; for a loop max, min or sum of a "
-    "generator, s = sum(x[k] for k in range(n))"
+    "generator, s = sum(x[k] for k in range(n)); with @tw.loops a function that has loops is called by itself, "
+    "x = f(A, i)"
 )
 ALLOWED_EXPRESSIONS = (
     f"numbers, loop indices, scalars, array elements, {' '.join(BINARY.values())} ~, comparisons, and/or/not, "

@@ -57,7 +57,8 @@ class RegionChecker(BodyChecker):
         else:
             return super()._statement(node, assigned, conditional)
         if node.orelse:
-            raise self.refuse(node.orelse[0], "else of a loop", ALLOWED)
+            flag = "a flag in its place: done = 1 before break, and if not done: ... behind the loop"
+            raise self.refuse(node.orelse[0], "else of a loop", flag)
         self._block(node.body, assigned, conditional)
         return assigned
 

@@ -159,7 +159,8 @@ class BodyChecker:
                 self._shape(*each)
         elif isinstance(value, ast.Tuple | ast.List):
             what = NAMES[type(value)]
-            raise self.refuse(value, f"{what} as a value", f"{ALLOWED_EXPRESSIONS}; to unpack: {allowed}")
+            pair = "a, b = x, y has a name for each"
+            raise self.refuse(value, f"{what} as a value", f"{ALLOWED_EXPRESSIONS}; {pair}; to unpack: {allowed}")
 
     def _values(self, value, assigned, unpacked=False):
         if isinstance(value, ast.Tuple | ast.List):
@@ -452,7 +453,9 @@ class BodyChecker:
             if len(node.args) < least or (most is not None and len(node.args) > most):
                 count = f"{least}" if least == most else f"{least} or more"
                 given = units.count(len(node.args), "argument")
-                raise self.source.error(node, f"{text} given {given}", f"{count} here")
+                of_array = f"; of an array {text}(A[k] for k in range(n)), or a name for its value, before the loops"
+                one = len(node.args) == 1 and self.scope.resolve(node.func) in (max, min)
+                raise self.source.error(node, f"{text} given {given}", f"{count} here{of_array * one}")
             if number_in_text(node, self.scope.resolve(node.func)) is not None:
                 return
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):

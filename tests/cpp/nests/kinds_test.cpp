@@ -263,6 +263,7 @@ TEST_P(Kinds, WrittenArraysOfSomeLoops) {
 
 TEST_P(Kinds, Windows) {
     static constexpr auto table = reads({-1, -1}, {-1, 0}, {0, -1});
+    static constexpr auto around = reads({-1, 0}, {0, 1});
     each_turn(3, [&] {
         const std::int64_t rows = draw(3, 30), columns = draw(3, 30);
         const auto begin = [](const Index& at) { return static_cast<double>(at[0] + 2 * at[1]); };
@@ -291,7 +292,11 @@ TEST_P(Kinds, Windows) {
             const Window<double> window({rows, columns}, begin);
             BoundNest nest = bind(context, {}, along(0, 2), reducing<double>({Reduction::max}, score),
                                   writes<table>(window), only_reads<point>(f), indices());
-            for (int n = 0; n < 2; ++n) EXPECT_EQ(nest.run().reduced[0].value<double>(), most);
+            for (int n = 0; n < 3; ++n) {
+                EXPECT_EQ(nest.run().reduced[0].value<double>(), most);
+                // From then on the field has the halo of another nest.
+                run(context, {}, [](auto, auto y) { return y(-1, 0); }, writes<point>(k), only_reads<around>(f));
+            }
             run(
                 context, {}, along(1, 2),
                 [&](auto x, auto, auto y, auto at) { return std::tuple(std::get<0>(score(x, y, at)), x(-1, 0)); },

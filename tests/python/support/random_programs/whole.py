@@ -42,6 +42,8 @@ def draw_whole(choices):
         "continued": choices.chance(0.5),  # conditions on indices leave out the rest of a turn
         "reordered": choices.pick(0, choices.below(10**6)),  # other loops behind: that of which they are drawn
         "alone": choices.chance(0.5),  # these without the others
+        "while": choices.chance(0.4),  # turns are those of a while loop
+        "left": choices.pick(0, 0, 0, 1.5, 3.5),  # above which a value ends the function
     }
 
 
@@ -58,9 +60,11 @@ class Whole:
         size, *others = reordered_lines(number, program, setting) if number else [""]
         lines += [f"    {size}"] * bool(size)
         turns, indent = self.how["turns"], 1
-        if turns:
+        if turns and self.how.get("while"):
+            lines += ["    turn = 0", f"    while turn < {turns}:", "        turn += 1"]
+        elif turns:
             lines.append(f"    for turn in range({turns}):")
-            indent = 2
+        indent += bool(turns)
         if not (others and self.how["alone"]):
             lines += self._lines([self._tree(nest) for nest in program.nests], indent)
         lines += ["    " * indent + line for line in others]
@@ -109,6 +113,8 @@ class Whole:
         if self.how["total"] and (values := _values(body)):
             text = {"max": f"total = max(total, {values[-1]})", "sum": f"total += {values[-1]}"}[self.how["total"]]
             parts[-1].append(text)
+        if (limit := self.how.get("left")) and (values := _values(body)):
+            parts[-1] += [f"if abs({values[-1]}) > {limit}:", f"    return {'total' if self.how['total'] else 'None'}"]
         return parts
 
     def _lines(self, trees, indent):
