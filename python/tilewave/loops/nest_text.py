@@ -44,6 +44,8 @@ class NestText:
         Its reductions.
     lines : tuple of int
         The first and the last line of its statements.
+    origin : tuple of int
+        For each line of the text behind its first one, the line of the function that it is of.
     """
 
     text: str
@@ -56,6 +58,7 @@ class NestText:
     elements: dict
     joined: list
     lines: tuple
+    origin: tuple
 
 
 class Writer:
@@ -112,9 +115,13 @@ class Writer:
         named = [*map(new.get, scalars), *self.elements, *firsts]
         before = {new: access.name for access, new in self.before.items()}
         head = ", ".join([*(new[each] for each in plain), *before, *indices, *(["*"] if named else []), *named])
-        body = "\n".join(ast.unparse(ast.fix_missing_locations(each)) for each in statements)
-        text = f"def {self.region.name}({head}):\n" + "\n".join(f"    {line}" for line in body.split("\n"))
         lines = [line for part in self.group.statements for line in (part.lineno, part.end_lineno)]
+        body = [
+            (line, getattr(each, "lineno", 0) or min(lines))
+            for each in statements
+            for line in ast.unparse(ast.fix_missing_locations(each)).split("\n")
+        ]
+        text = f"def {self.region.name}({head}):\n" + "\n".join(f"    {line}" for line, _ in body)
         return NestText(
             text,
             {new[name]: name for name in plain},
@@ -126,6 +133,7 @@ class Writer:
             self.elements,
             self.joined,
             (min(lines), max(lines)),
+            tuple(number for _, number in body),
         )
 
     def find_lookups(self):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, KernelError
 from tilewave.field.field import Field
 from tilewave.loops.distribute import Nested, Ordered, Repeated
 from tilewave.loops.nest_text import Writer, outside_names
@@ -92,7 +92,7 @@ class Part:
         bound = self._bound(arrays, given)
         if self.kind == "nest":
             (text,) = self.texts
-            return _joined(text, bound.run(**_scalars(text, arrays, given)), given)
+            return _run(text, bound, arrays, given)
         if self.kind == "chain":
             bound.run(times=len(self.rounds))
             return {}
@@ -100,7 +100,7 @@ class Part:
         for number in self.rounds:
             for each, text in zip(bound, self.texts, strict=True):
                 now = {**given, **found, self.index: number}
-                found |= _joined(text, each.run(**_scalars(text, arrays, now)), now)
+                found |= _run(text, each, arrays, now)
         return found
 
     def _bound(self, arrays, given):
@@ -156,6 +156,15 @@ def elements_of(array):
     if not isinstance(array, Field):
         return array
     return array._view(0) if array.context.size == 1 else np.array(array[...])
+
+
+def _run(text, bound, arrays, given):
+    """Run a nest; returns the names that it joins its values to. An error tells its text."""
+    try:
+        return _joined(text, bound.run(**_scalars(text, arrays, given)), given)
+    except KernelError as error:
+        error.nest_text = text
+        raise
 
 
 def _joined(text, report, given):

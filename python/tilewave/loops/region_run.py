@@ -320,7 +320,7 @@ class RegionRun:
                 except ConfigError as error:  # before anything has run
                     part.kind, part.why = "in order", str(error)
                 except KernelError as error:
-                    raise _as_raised(error) from error
+                    raise _as_raised(error, part.texts, self.region.source.file) from error
             found |= self._in_order(part, parts.region).run(arrays, {**names, **found})
         return found
 
@@ -458,11 +458,18 @@ def _flat(given):
         yield from _flat(each) if isinstance(each, list | tuple) else (each,)
 
 
-def _as_raised(error):
-    """The exception that the statements raised, which a nest has told."""
-    found = re.search(r"raised (\w+)\(", str(error))
+def _as_raised(error, texts, file):
+    """The exception that the statements raised, which a nest has told, with the place in the function."""
+    said = str(error)
+    found, line = re.search(r"raised (\w+)\(", said), re.search(r", line (\d+)(?: \(nest (\d+) of .*\))?$", said)
     kind = getattr(builtins, found[1], None) if found else None
-    return kind(str(error)) if isinstance(kind, type) and issubclass(kind, Exception) else error
+    if not isinstance(kind, type) or not issubclass(kind, Exception):
+        return error
+    if line:
+        text = getattr(error, "nest_text", None) or texts[int(line[2] or 1) - 1]
+        origin = text.origin[int(line[1]) - 2]
+        said = f"{said[: line.start()]} ({file}:{origin})"
+    return kind(said)
 
 
 def _about(part):
