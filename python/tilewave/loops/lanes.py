@@ -7,11 +7,12 @@ import time
 from dataclasses import dataclass
 
 from tilewave.errors import ConfigError
+from tilewave.loops.flat import flat_accesses
 from tilewave.loops.liveness import needs
 from tilewave.loops.tree import linear, names_of
 from tilewave.nest.region import Region
 from tilewave.nest.subscript import subscripts_of
-from tilewave.nest.walks import elements_in, names_in, names_stored
+from tilewave.nest.walks import elements_in, is_stored, names_in, nodes_in
 
 #: Seconds of a loop from which dividing it pays: lanes take some 0.1 ms to begin.
 LEAST_S = 1e-3
@@ -35,6 +36,8 @@ class Turns:
     forms : list of Affine
         Subscripts, of the loop's index, by which elements of different turns differ; none may count from the end.
     index : str
+    flat : list of list of FlatAccesses
+        Of each of the other arrays those of its subscripts, one of which tells turns apart.
     inner : tuple of (Region, set)
         Where turns need others, the statements of one, the turns of some of which need no others, and the names that
         are needed behind each.
@@ -46,6 +49,7 @@ class Turns:
     bounds: list
     forms: list
     index: str
+    flat: list
     inner: tuple = ()
 
     def of(self, numbers):
@@ -61,7 +65,8 @@ class Turns:
                 return None
             if min(_at(form, {**numbers, self.index: turn}) for turn in (turns[0], turns[-1])) < 0:
                 return None
-        return turns
+        apart = all(any(each.are_apart(turns, numbers) for each in subscripts) for subscripts in self.flat)
+        return turns if apart else None
 
 
 def _at(form, numbers):
@@ -73,13 +78,14 @@ def turns_of(region, live):
 
     Names that the body assigns must be its own: assigned before they are read, and in each turn where they are `live`
     behind the loop. Turns need no others where each array that is written has a subscript that is the same form of the
-    index in all accesses.
+    index in all accesses, or one of which each turn has a part of its own, `i*n + j`.
     """
     body = region.source.tree.body
     if len(body) != 1 or not isinstance(body[0], ast.For) or not isinstance(body[0].target, ast.Name):
         return None
     loop, index = body[0], body[0].target.id
-    assigned = names_stored(*loop.body)
+    inside = nodes_in(*(each.target for each in ast.walk(loop) if isinstance(each, ast.comprehension)))
+    assigned = {each.id for each in nodes_in(*loop.body) if is_stored(each) and each not in inside}
     needed, certain = needs(loop.body)
     if index in assigned or assigned & (needed | names_in(loop.iter)):
         return None
@@ -87,12 +93,13 @@ def turns_of(region, live):
         return None
     changing = assigned | {index}
     bounds = [linear(each, lambda name: not names_of(name) & changing) for each in _ends(loop.iter)]
-    forms = [_apart(loop.body, array, index, assigned) for array in region.written_tables]
+    forms = {array: _apart(loop.body, array, index, assigned) for array in region.written_tables}
+    flat = [flat_accesses(loop, array, index) for array, form in forms.items() if form is None]
     inner = ()
     if any(form is None for form in bounds):
         return None
-    if any(form is None for form in forms):
-        forms, inner = [], _inner(region, loop, live)
+    if not all(flat):
+        forms, flat, inner = {}, [], _inner(region, loop, live)
         if not inner:
             return None
     begin, end = f"{index}_begin", f"{index}_end"
@@ -103,7 +110,7 @@ def turns_of(region, live):
     names = [ast.copy_location(ast.Name(name, ast.Load()), loop.iter) for name in (begin, end)]
     part.iter.args = [*names, *loop.iter.args[2:]]
     own = Region(region.source, region.function, [part], region.local_names | {begin, end})
-    return Turns(own, begin, end, bounds, forms, index, inner)
+    return Turns(own, begin, end, bounds, [form for form in forms.values() if form is not None], index, flat, inner)
 
 
 def _inner(region, loop, live):

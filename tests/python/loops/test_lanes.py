@@ -66,6 +66,82 @@ def test_turns_on_lanes(function, arguments):
     assert ("its turns on" in found.explain()) == (turns > 1)
 
 
+def flat_product(a, b, c, n, m):
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i*n + k] * b[k*n + j]
+            c[i*m + j] = s
+
+
+def pixels(a, out, w, h):
+    for y in range(1, h):
+        for x in range(w):
+            for c in range(3):
+                v = a[(y*w + x)*3 + c]
+                while v > 0.1:
+                    v *= 0.5
+                out[(y*w + x)*3 + c] += v
+
+
+def pairs(a, out, first, step):
+    for i in range(first, len(a), step):
+        v = a[i]
+        while v > 0.1:
+            v *= 0.5
+        out[2*i + 1] = v
+        out[2*i] = v + out[2*i + 1]
+
+
+def from_above(a, out, n, back):
+    for i in range(2, n):
+        for j in range(n):
+            v = a[j]
+            while v > 0.1:
+                v *= 0.5
+            out[i*n + j] = out[(i - back)*n + j] + v
+
+
+def by_name_that_changes(a, out, n, k):
+    for i in range(n):
+        k = 0
+        while k < n:
+            k += 1
+        out[i*n + k] += a[i]
+
+
+def triangle(a, out, n, m):
+    for i in range(n):
+        for j in range(i, m):
+            v = a[j]
+            while v > 0.1:
+                v *= 0.5
+            out[i*n + j - i] += v
+
+
+@pytest.mark.parametrize(
+    "function, arguments, on_lanes",
+    [
+        (flat_product, [some(81), some(81, seed=2), np.zeros(81), 9, 9], True),
+        (flat_product, [some(81), some(81, seed=2), np.zeros(99), 9, 11], True),
+        (flat_product, [some(81), some(81, seed=2), np.zeros(81), 9, 8], False),
+        (flat_product, [some(81), some(81, seed=2), np.zeros(81), 9, 0], False),
+        (pixels, [some(150), some(150, seed=2), 10, 5], True),
+        (pairs, [some(30), some(60, seed=2), 0, 1], True),
+        (pairs, [some(30), some(60, seed=2), 3, 4], True),
+        (from_above, [some(8), some(64, seed=2), 8, 0], True),
+        (from_above, [some(8), some(64, seed=2), 8, 1], False),
+        (from_above, [some(8), some(64, seed=2), 8, 2], False),
+        (by_name_that_changes, [some(8), some(80, seed=2), 8, 0], False),
+        (triangle, [some(8), some(80, seed=2), 8, 8], False),
+    ],
+)
+def test_flat_subscripts(function, arguments, on_lanes):
+    """Each turn has a part of a flat array of its own, or it has not."""
+    assert ("its turns on" in same(function, *arguments).explain()) == on_lanes
+
+
 def attracted(x, v, n):
     """Time steps, whose loops are divided; names of one turn go from loop to loop."""
     for t in range(n):
