@@ -30,6 +30,12 @@ bool cuts_rows(const Plan& p) {
     return m == last || (m == last - 1 && p.tile[m] < 4 * max_simd_rows * p.slices);
 }
 
+// Whether the second plan has the grid of the first one, with more blocks along a later loop.
+bool is_turned_to(const Plan& first, const Plan& second) {
+    return std::ranges::lexicographical_compare(second.grid, first.grid) &&
+           std::ranges::is_permutation(first.grid, second.grid);
+}
+
 class Planner {
 public:
     Planner(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
@@ -61,7 +67,12 @@ private:
     double weighed_s(const Candidate& c) const {
         return c.time_s / (c.plan.ranks() < least_ranks_ ? worth_fewer : 1) /
                (stencils_ && c.plan.generator == GeneratorKind::sweep && c.plan.ranks() > 1 ? worth_sweeping : 1) /
-               std::pow(worth_doubling_lanes, std::log2(c.plan.lanes())) / (cuts_rows(c.plan) ? worth_cutting_rows : 1);
+               (is_turned(c.plan) ? worth_turning : 1) / std::pow(worth_doubling_lanes, std::log2(c.plan.lanes())) /
+               (cuts_rows(c.plan) ? worth_cutting_rows : 1);
+    }
+    // Whether the same grid with more blocks along an earlier loop was simulated, too.
+    bool is_turned(const Plan& plan) const {
+        return std::ranges::any_of(played_, [&](const Candidate& other) { return is_turned_to(other.plan, plan); });
     }
     const Candidate& best() const {
         return *std::ranges::min_element(played_, [&](auto& a, auto& b) { return weighed_s(a) < weighed_s(b); });
@@ -198,6 +209,11 @@ std::string reason(const Candidate& best, const Candidate& other) {
     else if (more < worth - 1 && other.plan.lanes() > best.plan.lanes())
         std::snprintf(text, sizeof text, "%s %% faster on %d lanes; twice as many must be %s %% faster",
                       percent(-more).c_str(), other.plan.lanes(), percent(1 - worth_doubling_lanes).c_str());
+    else if (more < worth - 1 && is_turned_to(best.plan, other.plan))
+        std::snprintf(text, sizeof text,
+                      "%s %% faster with more blocks along a later loop, for which arrays of other nests would move; "
+                      "such a grid must be %s %% faster",
+                      percent(-more).c_str(), percent(1 - worth_turning).c_str());
     else if (more < 1 - worth)
         std::snprintf(text, sizeof text, "as good (%+.1f %%), and the one taken is simpler", 100 * more);
     else

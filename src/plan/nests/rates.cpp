@@ -259,6 +259,18 @@ double PlanRates::streamed_s(const Case& c) const {
     return item_bytes_ * memory->at(array_bytes(c) / c.plan.lanes()) / steps_in_caches(c.plan);
 }
 
+// What a point takes at least, on any machine: to stream its elements. Short rows in a cache do not tell what begins a
+// row and what a point takes.
+double PlanRates::least_point_s(const Case& c) const {
+    if (problem_.window.along >= 0) return 0;
+    double points = 1;
+    for (int k = 0; k < problem_.dims(); ++k)
+        points *= static_cast<double>(unit(k) ? 1 : std::max<std::int64_t>(c.block(k), 1));
+    const double bytes = array_bytes(c);
+    return bytes / points * (bytes > cache_sizes_[1] ? least_memory_byte_s : least_cache_byte_s) /
+           steps_in_caches(c.plan);
+}
+
 int PlanRates::ranks_here() const {
     return machine_.host_of.empty() ? 1 : static_cast<int>(machine_.host_of.count(machine_.host_of[0]));
 }
@@ -275,6 +287,8 @@ KernelRate PlanRates::of(const Plan& plan) const {
     const double more_s =
         fetched_s(here) - fetched_s(there) + (elsewhere || longer ? streamed_s(here) - streamed_s(there) : 0);
     rate.point_s = std::max(rate.point_s * least_part, rate.point_s + more_s);
+    if (!m.of_all_tiles && c != was)
+        rate.point_s = std::max(rate.point_s, least_point_s(here) - rate.row_s / std::max(tile_row_points(plan), 1.0));
     // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
     // Each lane's rate is measured in separate memory.
     const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && steps_in_caches(plan) == 1 &&

@@ -66,6 +66,7 @@ private:
     TileClass tile_class(const Case& c) const;
     double fetched_s(const Case& c) const;
     double streamed_s(const Case& c) const;
+    double least_point_s(const Case& c) const;
     KernelRate with_lanes(KernelRate rate, const Case& c) const;
     double together_bytes(const Case& c, int steps) const;
     double array_bytes(const Case& c) const;

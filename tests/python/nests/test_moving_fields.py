@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from local_ranks import results_of
+from local_ranks import results_of, steady_rates
 
 import tilewave as tw
 
@@ -133,6 +133,25 @@ def test_halos_stay_for_nests_in_turn(ranks, threads, periodic):
     assert stays == (not periodic and ranks == 1)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("shape", [(300, 200), (200, 300), (600, 600)])
+def test_nests_in_turn_want_one_grid(shape, monkeypatch):
+    """One that has no messages where the second loop is cut does not move what others have cut along the first."""
+    steady_rates(monkeypatch)
+
+    def body(context):
+        h, u, v = (tw.field(shape, "f8", init=k, context=context) for k in range(3))
+        given = [(height, {"h": h, "u": u, "v": v}), (zonal, {"u": u, "h": h}), (along, {"v": v, "h": h})]
+        bounds = [tw.bind(nest, **arrays, context=context) for nest, arrays in given]
+        return {bound.plan.grid for bound in bounds} - {(1, 1)}
+
+    assert len(results_of(2, 1, body)[0]) <= 1
+
+
+@tw.nest
+def along(v, h, i, j):
+    v[i, j] = v[i, j] - 0.1 * (h[i, j + 1] - h[i, j])
 
 
 @tw.nest
