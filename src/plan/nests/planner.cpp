@@ -50,6 +50,7 @@ public:
           candidates_(problem, ranks, request, machine, estimate_, rates_, by_rules_),
           steps_left_(static_cast<double>(options.most_steps)),
           stencils_(why_no_stencil(problem).empty()),
+          independent_(stencils_ || problem.dependences().empty()),
           least_ranks_(by_rules_.ranks()) {}
 
     Choice choose();
@@ -70,9 +71,11 @@ private:
                (is_turned(c.plan) ? worth_turning : 1) / std::pow(worth_doubling_lanes, std::log2(c.plan.lanes())) /
                (cuts_rows(c.plan) ? worth_cutting_rows : 1);
     }
-    // Whether the same grid with more blocks along an earlier loop was simulated, too.
+    // Whether the same grid with more blocks along an earlier loop was simulated, too; of points that depend on each
+    // other that decides about more than messages.
     bool is_turned(const Plan& plan) const {
-        return std::ranges::any_of(played_, [&](const Candidate& other) { return is_turned_to(other.plan, plan); });
+        return independent_ &&
+               std::ranges::any_of(played_, [&](const Candidate& other) { return is_turned_to(other.plan, plan); });
     }
     const Candidate& best() const {
         return *std::ranges::min_element(played_, [&](auto& a, auto& b) { return weighed_s(a) < weighed_s(b); });
@@ -98,8 +101,9 @@ private:
     std::set<std::string> seen_;     // that were simulated, or cannot be
     std::int64_t considered_ = 0;
     double steps_left_;
-    bool stencils_;    // the nest may run as a stencil
-    int least_ranks_;  // plans of fewer leave out some that have points
+    bool stencils_;     // the nest may run as a stencil
+    bool independent_;  // points of a time step do not depend on each other
+    int least_ranks_;   // plans of fewer leave out some that have points
 };
 
 std::vector<Planner::Estimated> Planner::estimated(const std::vector<Plan>& plans) {

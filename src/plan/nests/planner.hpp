@@ -116,10 +116,10 @@ Alternative planned_alternative(const SweepProblem& problem, int ranks, const Pl
 
 /// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan
 /// that was simulated is predicted to take less than 0.98 of the first one, but for those that must be 10 % better:
-/// plans for fewer ranks, and with slices that cut rows; twice as many lanes must be 15 % better, and the grid of
-/// another plan with more blocks along a later loop 20 %. The search ends when no neighbour is 3 % better. Plans whose
-/// tiles no rate was measured on are taken to be as quick as they may be hoped to be: measure on the first one's tiles
-/// and choose again until Choice::measured.
+/// plans for fewer ranks, and with slices that cut rows; twice as many lanes must be 15 % better, and, of independent
+/// points, the grid of another plan with more blocks along a later loop 20 %. The search ends when no neighbour is 3 %
+/// better. Plans whose tiles no rate was measured on are taken to be as quick as they may be hoped to be: measure on
+/// the first one's tiles and choose again until Choice::measured.
 /// @pre at least one rate (ConfigError)
 /// @pre as make_plan (ConfigError)
 Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,

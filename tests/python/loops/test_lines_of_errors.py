@@ -41,7 +41,7 @@ def in_chain(a, b):
 def test_an_exception_names_the_line(function):
     a = 1 + some(30)
     a[17] = -9.0
-    with pytest.raises(ValueError, match=r"math domain error.*test_errors\.py:\d+\)$") as raised:
+    with pytest.raises(ValueError, match=r"math domain error.*test_lines_of_errors\.py:\d+\)$") as raised:
         function(a, np.zeros(30))
     line = int(re.search(r":(\d+)\)$", str(raised.value))[1])
     source = Path(__file__).read_text().split("\n")
