@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import itertools
 
 from tilewave.loops.constants import Constants
 from tilewave.loops.endings import Continued
@@ -10,7 +11,7 @@ from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.language import without_members
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import subscripts_of
-from tilewave.nest.walks import assigned, elements_in, is_stored, located, names_in, names_stored, nodes_in
+from tilewave.nest.walks import Put, assigned, elements_in, is_stored, located, names_in, names_stored, nodes_in
 
 
 def plain_loop(node, scope, local_names, live):
@@ -27,7 +28,8 @@ def plain_loop(node, scope, local_names, live):
         right.
     """
     ranges = Ranges(scope, local_names, live)
-    node = ranges.visit(without_members(copy.deepcopy(node)))
+    node = _Terms(node, local_names).visit(without_members(copy.deepcopy(node)))
+    node = ranges.visit(node)
     shapes = _Shapes()
     node = shapes.visit(node)
     rows, unpacked = _Rows(node, live), _Unpacked()
@@ -43,6 +45,32 @@ def plain_loop(node, scope, local_names, live):
 def _sized(node):
     elements = [each for each in elements_in(node) if isinstance(each.value, ast.Name)]
     return _Sizes({each.value.id: len(subscripts_of(each)) for each in elements}).visit(node)
+
+
+class _Terms(ast.NodeTransformer):
+    """Names of their own for what generators go over, ``sum(x[q] for q in ...)``, where the loop has such names."""
+
+    def __init__(self, node, local_names):
+        inside = nodes_in(*(each.target for each in nodes_in(node) if isinstance(each, ast.comprehension)))
+        self.stored = {each.id for each in nodes_in(node) if is_stored(each) and each not in inside}
+        self.taken = {*local_names}  # names of terms are not among the local ones
+
+    def visit_GeneratorExp(self, node):
+        """Rename what it goes over; the first range is that of the loop's names."""
+        node, new = self.generic_visit(node), {}
+        for k, each in enumerate(node.generators):
+            each.iter = Put(new).visit(each.iter) if k else each.iter
+            if isinstance(each.target, ast.Name) and (name := each.target.id) in self.stored:
+                new[name] = ast.copy_location(ast.Name(self._free(name), ast.Load()), each.target)
+                each.target = Put(new).visit(each.target)
+            each.ifs = [Put(new).visit(condition) for condition in each.ifs]
+        node.elt = Put(new).visit(node.elt)
+        return node
+
+    def _free(self, name):
+        free = next(each for k in itertools.count() if (each := f"{name}_term_{k}") not in self.taken)
+        self.taken.add(free)
+        return free
 
 
 class _Rows(ast.NodeTransformer):

@@ -195,3 +195,16 @@ def test_rows_of_other_lengths_raise_what_python_raises():
             A[i, j] = k
 
     same(pairs, some(3, 5), np.zeros((2, 3), int))
+
+
+def test_generators_over_a_name_that_the_loop_has():
+    def sums(A, x, n):
+        for i in range(n):
+            added = 0
+            for q in range(n // 2, n):
+                added += A[i, q]
+            x[i] = sum(added * A[i - 1, q] + q for q in range(i, n) if q != 3)
+        return q
+
+    ours = same(sums, some(9, 9), np.zeros(9), 9)
+    assert "Python" not in ours.explain()
