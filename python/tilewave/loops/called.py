@@ -95,7 +95,18 @@ class Called(ast.NodeTransformer):
     def _apart(self, node):
         return self._without_statements([node], self.generic_visit)[0]
 
-    visit_Lambda = visit_GeneratorExp = visit_ListComp = visit_Compare = _apart
+    visit_Lambda = visit_GeneratorExp = visit_ListComp = _apart
+
+    def visit_Compare(self, node):
+        """Replace calls in a comparison; in a chain of them the later ones may not be computed."""
+        return self._apart(node) if len(node.ops) > 1 else self.generic_visit(node)
+
+    def visit_Return(self, node):
+        """Replace calls in what is returned."""
+        if node.value is None:
+            return node
+        node.value, before = self._parts(node.value)
+        return [*before, node]
 
     def visit_Expr(self, node):
         """Replace a call that is a statement."""
@@ -120,10 +131,11 @@ class Called(ast.NodeTransformer):
 
     def statements(self, statements):
         """Visit statements, each of which may become several."""
-        found = []
+        found, outer, self.before = [], self.before, None  # those of a function that is called stay among its own
         for each in statements:
             new = self.visit(each)
             found += new if isinstance(new, list) else [new]
+        self.before = outer
         return found
 
     def _parts(self, expression):
@@ -143,8 +155,7 @@ class Called(ast.NodeTransformer):
 
     def _statement(self, node, ending):
         if isinstance(node.value, ast.Call):
-            call = copy.copy(node.value)
-            call.args, outer = [*call.args], self.before
+            call, outer = copy.deepcopy(node.value), self.before
             self.before = [] if self.inside else None
             try:
                 call.args = [self.visit(each) for each in call.args]

@@ -1,5 +1,7 @@
 """Functions that loops call with arrays, and subscripts behind each other."""
 
+import math
+
 import numpy as np
 from test_loops import least_points, same, some  # noqa: F401
 
@@ -175,3 +177,30 @@ def test_rows_as_arguments():
         return s
 
     same(of_lists, [[1.0, 2.0], [3.0, 4.0]])
+
+
+def below(A, i):
+    total = 0.0
+    for k in range(i):
+        total += A[k]
+    return total
+
+
+def twice_below(A, i):
+    m = i + 1
+    return below(A, m) * 2
+
+
+def test_functions_with_loops_inside_expressions():
+    def nested(A, out):
+        m = 3
+        for i in range(len(A) - 1):
+            out[i] = math.sqrt(below(A, i) + 1) + twice_below(A, i) + m
+            out[i] += max(below(A, i) * 2, twice_below(A, m))
+            if below(A, i) > 0.5:
+                out[i] += below(A, max(i - 1, 0))
+            elif twice_below(A, i) > 0.9:
+                out[i] = -1.0
+        return m
+
+    same(nested, np.arange(8.0) / 16, np.zeros(8))  # sums that are exact in any order
