@@ -17,7 +17,8 @@ struct PointReduction {
     Reduction op = Reduction::max;  ///< max, min or sum
     Dtype type = Dtype::f8;         ///< real
     int place = 0;                  ///< of the kernel, or behind those the number of a row value (Kernel::values)
-    Index axes = {}, shift = {};    ///< subscripts of the element: loop index axes[d] plus shift[d]
+    /// Subscripts of the element: shift[d] plus loop index a = axes[d]; less loop index -1 - a where a < 0.
+    Index axes = {}, shift = {};
     int best = -1;    ///< of max and min: its number among the row results of the kernel (Kernel::bests); -1: none
     int counts = -1;  ///< a row value of bytes, 0 where the point does not count; -1: all do
     /// Of max and min: at() is wanted. If not, values that do not count are no better than any other; `best` is then of

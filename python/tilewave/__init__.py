@@ -15,7 +15,6 @@ from tilewave.field.exchange import Exchange, exchange
 from tilewave.field.expression import where
 from tilewave.field.field import Field
 from tilewave.launch.function import launch
-from tilewave.loops.function import Loops, loops
 from tilewave.machine.machine import Machine
 from tilewave.machine.network import Network
 from tilewave.nest.helpers import inline
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from tilewave.checkpoints.checkpoint import checkpoint
     from tilewave.checkpoints.report import CheckpointReport
     from tilewave.checkpoints.resume import resume
+    from tilewave.loops.function import Loops, loops
     from tilewave.schedule.builder import ScheduleBuilder
     from tilewave.schedule.calls import check, predict, schedule
     from tilewave.schedule.running import ScheduleRun
@@ -114,8 +114,9 @@ __all__ = [
 set_operators()
 doors([sys.modules[__name__], patterns], more=["max", "min", "print", "sum"])
 
-#: Loaded when they are first asked for: packages, checkpoints, and what builds and shows schedules.
+#: Loaded when they are first asked for: packages, whole functions, checkpoints, what builds and shows schedules.
 _PACKAGES = ("linalg", "multigrid", "recipes")
+_LOOPS = dict.fromkeys(("Loops", "loops"), "tilewave.loops.function")
 _LATER = {
     "CheckpointReport": "tilewave.checkpoints.report",
     "ScheduleBuilder": "tilewave.schedule.builder",
@@ -128,9 +129,10 @@ _LATER = {
     "Schedule": "tilewave.schedule.schedule",
     "save_timelines": "tilewave.timeline.pictures",
 }
-# A package and a function have this name. A package is bound when it is first imported: from now on the name is free.
-importlib.import_module(f"{__name__}.schedule")
-del globals()["schedule"]
+# A package and a function have these names. A package is bound when it is first imported: from now on they are free.
+for _package in ("loops", "schedule"):
+    importlib.import_module(f"{__name__}.{_package}")
+    del globals()[_package]
 
 __version__: str
 rank: int
@@ -143,11 +145,12 @@ def __getattr__(name: str) -> Any:
     """
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _LATER:
-        # All at once, as a schedule that `predict` is given or `schedule` returns has methods that are doors, too.
-        globals().update({each: getattr(importlib.import_module(home), each) for each, home in _LATER.items()})
-        doors([sys.modules[__name__]])
-        return globals()[name]
+    for later in (_LOOPS, _LATER):
+        if name in later:
+            # All at once, as a schedule that `predict` is given or `schedule` returns has methods that are doors, too.
+            globals().update({each: getattr(importlib.import_module(home), each) for each, home in later.items()})
+            doors([sys.modules[__name__]])
+            return globals()[name]
     if name == "__version__":
         from tilewave.version import version
 
@@ -158,4 +161,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted([*__all__, "max", "min", "print", "sum", "__doc__", "__version__"])

@@ -4,8 +4,8 @@ https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html has the 
 then lie next to each other without gaps, and no rank needs points of its neighbours, as points of an image would.
 """
 
+import html
 import os
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Writer:
         self._place = f'Origin="{_numbers(origin, 0.0)}" Spacing="{_numbers(spacing, 1.0)}"'
         part = np.dtype(f"f{field.dtype.itemsize // 2}") if field.dtype.kind == "c" else field.dtype
         kind = {"b": "UInt", "i": "Int", "u": "UInt", "f": "Float"}[part.kind] + str(8 * part.itemsize)
-        name = quoteattr(os.path.basename(path).removesuffix(ENDING))
+        name = f'"{html.escape(os.path.basename(path).removesuffix(ENDING))}"'
         self._scalars = f"Scalars={name}"
         self._array = f'type="{kind}" Name={name}'
         if field.dtype.kind == "c":
@@ -83,7 +83,7 @@ class Writer:
         boxes = [[slice(*ends) for ends in zip(*layout.owned(rank))] for rank in range(layout.ranks)]
         folder = os.path.basename(self._pieces)
         lines = [
-            f'<Piece Extent="{_extent(box)}" Source={quoteattr(f"{folder}/{rank}.vti")}/>\n'
+            f'<Piece Extent="{_extent(box)}" Source="{html.escape(f"{folder}/{rank}.vti")}"/>\n'
             for rank, box in enumerate(boxes)
             if all(part.stop > part.start for part in box)
         ]

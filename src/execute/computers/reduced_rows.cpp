@@ -159,9 +159,10 @@ void ReducedRows::reduce(int lane, const Computed& rows) {
             if (bests && r.worse(reinterpret_cast<const std::byte*>(bests + i))) continue;
             Index at = what.shift, by = what.shift;
             for (int d = 0; d < at.n; ++d) {
-                const int axis = static_cast<int>(what.axes[d]);
-                at[d] += rows.index[axis] + s.number * rows.turn[axis] + s.begin * rows.direction[axis];
-                by[d] = rows.direction[axis];
+                const bool less = what.axes[d] < 0;
+                const int axis = static_cast<int>(less ? -1 - what.axes[d] : what.axes[d]), sign = less ? -1 : 1;
+                at[d] += sign * (rows.index[axis] + s.number * rows.turn[axis] + s.begin * rows.direction[axis]);
+                by[d] = sign * rows.direction[axis];
             }
             r.add(values, rows.step[p], s.points, at, by,
                   what.counts < 0 ? nullptr : first(static_cast<std::size_t>(what.counts), s));

@@ -36,6 +36,10 @@ def test_what_is_reduced(ranks, threads):
     }  # fmt: skip
     reduce = {"u": tw.sum("u"), "w": tw.max("w"), "d": tw.min("d"), "t": tw.sum("d * t + i")}
     reduce["read"] = tw.max("w[t, i] - t")
+    smallest, largest = min(points.values()), max(points.values())
+    expected["at"] = min((t, i) for (t, i), d in points.items() if d == smallest)
+    expected["element"] = min((t - 1, i) for (t, i), d in points.items() if d == largest)
+    reduce |= {"at": tw.argmin("d"), "element": tw.argmax("w")}
 
     def body(context):
         given = {"u": tw.field(u, context=context), "w": tw.field(np.array(w), context=context)}
@@ -136,6 +140,47 @@ def test_several_nests_and_chains(ranks, threads):
     assert np.array_equal(found[2][1:], E[1:] + 4 * (H[1:] - H[:-1])) and found[2][0] == E[0]
 
 
+@tw.nest
+def fades(u, t, i):
+    u[t-1, i] = 0.5 * u[t, i] + t
+
+
+@tw.nest
+def follows(v, u, t, i):
+    v[t-1, i] = 0.5 * v[t, i] + u[t-1, i] + 2 * t
+
+
+@pytest.mark.parametrize("first, then", [(1, 3), (5, 2), (9, 300), (9000, 7000)])
+def test_other_numbers_of_steps_of_the_same_arrays(first, then):
+    """Time is counted from the last step of each run, also where blocks of steps or a time step are known."""
+    start = np.arange(5.0)
+    expected = {steps: after(start, steps) for steps in (first, then)}
+    u, v = start.copy(), start.copy()
+    given = {"u": u, "v": v, "reverse": ("t",)}
+
+    def found(run, steps):
+        u[:], v[:] = start, start
+        run(steps=steps)
+        return u.copy(), v.copy()
+
+    one = tw.bind(fades, u=u, reverse=("t",), steps=first)
+    both = tw.bind((fades, follows), steps=first, **given)
+    for steps in (first, then, first):
+        assert np.array_equal(found(one.run, steps)[0], expected[steps][0])
+        alone = found(lambda **more: tw.run(fades, u=u, reverse=("t",), **more), steps)
+        assert np.array_equal(alone[0], expected[steps][0])
+        assert np.array_equal(found(both.run, steps), expected[steps])
+        assert np.array_equal(found(lambda **more: tw.run((fades, follows), **given, **more), steps), expected[steps])
+
+
+def after(start, steps):
+    u, v = start.copy(), start.copy()
+    for t in range(steps, 0, -1):
+        u = 0.5 * u + t
+        v = 0.5 * v + u + 2 * t
+    return u, v
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_what_is_refused(ranks):
     forth = tw.nest_from("def forth(u, t, i):\n    u[t+1, i] = u[t, i-1]\n")
@@ -152,11 +197,6 @@ def test_what_is_refused(ranks):
     )
     refused_on_all(ranks, lambda c: tw.run(back, u=field(c), **given(c)), "for time that runs backwards")
     refused_on_all(ranks, lambda c: tw.run(back, u=field(c), reverse=["t"], **given(c, 3)), "elements there, 4")
-    refused_on_all(
-        ranks,
-        lambda c: tw.run(back, u=field(c), reverse=["t"], reduce={"s": tw.argmax("u")}, **given(c)),
-        "s: argmax('u') is a place, and time runs backwards",
-    )
     raising = tw.nest_from("def raising(u, t, i):\n    u[t-1, i] = u[t, i]\n    assert t != 2\n")
     with pytest.raises(tw.KernelError, match=r"t=2, i=0"):
         tw.run(raising, u=np.zeros(1), steps=4, reverse=("t",))

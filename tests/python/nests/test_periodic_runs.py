@@ -315,7 +315,6 @@ def test_arrays_written_where_they_lie_beside_fields(order, field_read):
         (drift, {"periodic": ("i",), "V": np.zeros(9, "i8")}, "allowed: equal extents"),
         (relax, {"periodic": ("i",)}, "depend on each other"),
         (prefix, {"periodic": ("i",)}, "depend on each other"),
-        (drift, {"periodic": ("i",), "reverse": ("j",)}, "runs downwards"),
         (drift, {"periodic": ("i",), "over": {"i": (-1, 8)}}, "reach outside the points"),
         (drift, {"periodic": ("i",), "plan": {"generator": "sweep"}}, "allowed: stencil"),
         (relax, {"plan": {"generator": "stencil"}}, "depend on each other"),

@@ -42,6 +42,55 @@ def test_sources_and_receivers(ranks, off_grid):
     assert np.array_equal(u, v) and np.array_equal(w, np.concatenate(rows)) and np.array_equal(record, records)
 
 
+@tw.nest
+def sums(u, w, t, i):
+    d = u[t, i] - u[t, i - 1]
+    u[t + 1, i] = 0.5 * d
+    w[t + 1, i] = w[t, i] + d
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+@pytest.mark.parametrize("door", [tw.run, lambda nest, **given: tw.bind(nest, **given).run()])
+def test_points_beside_and_of_an_array_that_keeps_all_steps(ranks, door):
+    start, points, rows = np.arange(8.0), [(3,), (5,)], [(2, 3), (1, 6), (4, 1)]
+    added, of_rows = np.arange(8.0).reshape(4, 2), np.arange(12.0).reshape(4, 3)
+    u, w, records = start.copy(), np.zeros((5, 8)), []
+    for t in range(4):
+        d = u[1:] - u[:-1]
+        u[1:], w[t + 1, 1:] = 0.5 * d, w[t, 1:] + d
+        np.add.at(u, tuple(np.transpose(points)), added[t])
+        np.add.at(w, tuple(np.transpose(rows)), of_rows[t])
+        records.append([w[at] for at in rows])
+
+    def body(context):
+        U, W = tw.field((8,), "f8", start, context=context), tw.field((5, 8), context=context)
+        inject = {"u": (points, added), "w": (rows, of_rows)}
+        report = door(sums, u=U, w=W, steps=4, inject=inject, record={"w": rows}, context=context)
+        return U.gather(), W.gather(), report.recorded["w"]
+
+    for got, wanted in zip(results_of(ranks, 1, body)[0], (u, w, records), strict=True):
+        assert np.array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_all_steps_of_a_periodic_nest(ranks, steps):
+    """In whichever order the points of a step run."""
+    nest = tw.nest_from("def film(u, w, t, i):\n    u[t+1, i] = u[t, i-1] - u[t, i]\n    w[t+1, i] = 2 * u[t, i]\n")
+    u, w = np.arange(7.0) ** 2, np.full((6, 7), 5.0)
+    start = u
+    for t in range(steps):
+        w[t + 1], u = 2 * u, np.roll(u, 1) - u
+
+    def body(context):
+        U, W = tw.field((7,), "f8", start, context=context), tw.field((6, 7), "f8", 5.0, context=context)
+        tw.run(nest, u=U, w=W, steps=steps, periodic=("i",), reverse=("i",), context=context)
+        return U.gather(), W.gather()
+
+    found = results_of(ranks, 1, body)[0]
+    assert np.array_equal(found[0], u) and np.array_equal(found[1], w)
+
+
 @pytest.mark.parametrize("axes", [("i",), ("i", "j")])
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_periodic(ranks, axes):
@@ -81,8 +130,7 @@ def test_refused_on_every_rank(ranks):
 
     refused("`t // 3` is 5 at t=15, which array 'w' of shape (5, 6, 6) has no row for; allowed: -5 to 4", steps=16)
     refused("steps= was not given", steps=None)
-    refused("where: argmax('u') is a place", steps=9, reduce={"where": tw.argmax("u")})
-    refused("points of 'w' were given", steps=3, record={"w": [(0, 0, 0)]})
+    refused("where: argmax('w') is a place in 'w'", steps=9, reduce={"where": tw.argmax("w")})
     refused("array 'w' has shape (6, 6), the nest gives it 3 subscripts", steps=3, rows=0)
     refused("5 at t=15, which array 'w' of shape (5, 6, 6) has no row", tw.run, nest=(kept, kept), steps=16)
     scaled = tw.nest_from("def scaled(u, w, t, i, j, *, k):\n    w[t // k, i, j] = u[t, i, j]\n")

@@ -78,7 +78,8 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
     periodic = read_periodic(nest, loops.periodic, steps is not None)
     box = box_of_loops(nest, arrays, steps, periodic)
     bounds = loop_bounds(nest.indices, box, over)
-    downwards = tuple(d < 0 for d in loop_directions(nest.indices, loops.reverse))
+    # Beside a periodic loop the points of a time step are independent, or refused: their order means nothing.
+    downwards = tuple(d < 0 and not periodic for d in loop_directions(nest.indices, loops.reverse))
     if in_time and bounds.ranges[0] != loop_bounds(nest.indices, box).ranges[0]:
         raise ConfigError(
             f"nest {nest.name!r}: time, index {nest.time!r}, runs over all steps; it cannot be narrowed by over=; "

@@ -106,6 +106,7 @@ def key_of(call, nests, choices, reduce, looks):
     for nest, own in loops_of(nests, call.loops):
         scalars = nest.bind_scalars({name: arguments[name] for name in nest.scalars if name in arguments})
         slots = tuple(Slot.of(name, value) for name, value in scalars.items())
-        each.append((Loops(own.over, own.reverse, periodic=own.periodic).key(nest), slots))
+        steps = own.steps if nest.indices[0] in (own.reverse or ()) else None  # time is counted from the last
+        each.append((Loops(own.over, own.reverse, steps, periodic=own.periodic).key(nest), slots))
     given = [*map(in_every_bit, choices)], bool(call.fastmath), sorted(arguments), repr(reduce), looks
     return CallKey.of(nests, call.context, arguments, each, *given)

@@ -13,6 +13,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.doors.bound_steps import BoundSteps
+from tilewave.nests.points.points import in_time_steps
 from tilewave.nests.run.bound import Bound
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def bind(
     Returns
     -------
     Bound
-        ``bound.run()`` computes what ``tilewave.run`` with the same arguments would, bit for bit. Of several nests a
-        `BoundSteps`.
+        ``bound.run()`` computes what ``tilewave.run`` with the same arguments would, bit for bit. A `BoundSteps` of
+        several nests, and where `tilewave.run` with `inject` or `record` gives a `ChainReport`.
 
     Raises
     ------
@@ -94,8 +95,7 @@ def bind(
     Collective; costs what the first call of `tilewave.run` costs, without the work. The bound nest keeps its arrays
     alive. A NumPy array must stay where it is in memory now.
     """
-    several = isinstance(nest, tuple | list)
-    nests = tuple(nest) if several else (nest,)
+    nests = tuple(nest) if isinstance(nest, tuple | list) else (nest,)
     if not nests or not all(isinstance(each, Nest) for each in nests):
         raise ConfigError(
             f"bind: given {type(nest).__name__}; allowed: a function under @tilewave.nest, or a tuple of them"
@@ -107,6 +107,7 @@ def bind(
     }
     loops = Loops(over, reverse, steps, periodic=periodic)
     call = RunCall(nest, context, loops, arguments, plan, planning, fastmath, reduce, inject, record)
-    bound = BoundSteps(call) if several else Bound(call)
+    call = in_time_steps(call)
+    bound = Bound(call) if isinstance(call.nests, Nest) else BoundSteps(call)
     yield from bound._prepare_first()
     return bound

@@ -16,7 +16,7 @@ from tilewave.nests.chain.report import ChainReport
 from tilewave.nests.chain.several import run_several, time_step_of
 from tilewave.nests.chain.time_step import exact_key
 from tilewave.nests.plan.prepare import key_of, prepare
-from tilewave.nests.points.points import visited_points
+from tilewave.nests.points.points import in_time_steps, visited_points
 from tilewave.nests.run.execute import run_bound
 from tilewave.nests.run.known_run import known_run
 from tilewave.nests.run.report import Report
@@ -144,7 +144,8 @@ def run(
     Returns
     -------
     Report
-        A `ChainReport` for a tuple of nests, and with `until`.
+        A `ChainReport` for a tuple of nests, with `until`, and with `inject` or `record` of a nest that writes an array
+        with time as a dimension, which is visited itself or read at other steps.
 
     Raises
     ------
@@ -167,7 +168,7 @@ def run(
     begun = time.perf_counter()
     loops = Loops(over, reverse, steps, periodic=periodic)
     call = RunCall(nest, context, loops, arguments, plan, planning, fastmath, reduce, inject, record, until, every)
-    return (yield from run_compared(call, begun))
+    return (yield from run_compared(in_time_steps(call), begun))
 
 
 def run_compared(call, begun):

@@ -105,7 +105,7 @@ def key_of(call, loops, arguments, fixed):
     others = []
     if len(arguments) > len(nest.arrays):
         others = in_every_bit({name: value for name, value in arguments.items() if name not in nest.arrays})
-    given = others, in_every_bit(choices), bool(call.fastmath), call.reduce and repr(call.reduce)
+    given = loops.backwards, others, in_every_bit(choices), bool(call.fastmath), call.reduce and repr(call.reduce)
     return CallKey.of((nest,), call.context, arguments, loops.key(nest), *given)
 
 

@@ -179,7 +179,7 @@ def visited_by_lanes(nest, loops, points, arguments):
         and not nest.parameters.wholes
         and not (loops.periodic and points.adds())  # what lies beyond an end is another element's copy
         and nest.time not in bounds
-        and all(np.ndim(arguments.get(name)) == len(nest.indices) - 1 for name in nest.written)
+        and all(np.ndim(arguments.get(n)) + 1 == len(nest.axes[n]) == len(nest.indices) for n in nest.written)
         and not any(isinstance(array, Field) and array.keep == "window" for array in arguments.values())
         and points.is_added_behind(nest, loops, arguments)
     )
@@ -195,6 +195,34 @@ def visited_in_schedule(each, points, arguments):
     return not strides and points.is_last_of_one(each, arguments)
 
 
+def in_time_steps(call):
+    """A call of one nest as one of a tuple, whose time steps run one by one: where points are visited between them, and
+    the nest writes an array that keeps all steps, which has such points, or is read at other steps; local.
+
+    Raises
+    ------
+    ConfigError
+        Where values of all time steps are to be reduced: those of several nests are of the last one.
+    """
+    nest, loops, given = call.nests, call.loops, (call.inject, call.record)
+    if given == (None, None) or not isinstance(nest, Nest):
+        return call
+    visited = {name for each in given if isinstance(each, dict) for name in each}
+    dims = {name: getattr(call.arguments.get(name), "ndim", 0) for name in nest.written}
+    time = nest.indices[0]
+    kept = [name for name in nest.written if nest.axes[name][0] == time and dims[name] == len(nest.axes[name])]
+    rows = kept and with_rows_of_steps(nest, dataclasses.replace(loops, stepwise=True), call.arguments).rows
+    if all(name in rows and name not in visited for name in kept):
+        return call
+    if call.reduce:
+        raise ConfigError(
+            f"reduce= was given, and inject= or record=, where nest {nest.name!r} writes array {kept[0]!r}, which has "
+            f"time as a dimension; allowed: the same call with ({nest.name},), a tuple of one nest, whose reductions "
+            "are of the last time step"
+        )
+    return dataclasses.replace(call, nests=(nest,))
+
+
 def visited_points(call, arguments):
     """The loops of a call of one nest, and its `Points` with whether lanes record them, if any; part of the call."""
     nest, inject, record, loops = call.nests, call.inject, call.record, call.loops
@@ -206,13 +234,6 @@ def visited_points(call, arguments):
         by_lanes = visited_by_lanes(nest, loops, points, arguments)
         visited = frozenset({**(inject or {}), **(record or {})})
         loops = dataclasses.replace(loops, stepwise=not by_lanes, visited=visited)
-        rows = with_rows_of_steps(nest, loops, arguments).rows
-        if names := [name for name in rows if name in visited]:
-            raise ConfigError(
-                f"inject= or record=: points of {names[0]!r} were given, and nest {nest.name!r} writes rows of it in "
-                f"time; allowed: points of other arrays, or the same call with ({nest.name},), a tuple of one nest, "
-                "whose time steps run one by one"
-            )
     except BaseException as problem:
         error = problem
     yield error or str(points)

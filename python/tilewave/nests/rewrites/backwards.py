@@ -106,11 +106,6 @@ def check_backwards(nest, arrays, loops, reduce):
     """
     if not nest.backwards:
         return
-    if places := [name for name, each in (reduce or {}).items() if getattr(each, "is_place", False)]:
-        raise ConfigError(
-            f"reduce: {places[0]}: {reduce[places[0]]} is a place, and time runs backwards; allowed: max, min, sum, "
-            "dot and norm"
-        )
     for view in nest.views:
         array = arrays[view.array]
         if not has_time(nest, view, array):

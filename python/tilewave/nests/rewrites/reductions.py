@@ -1,5 +1,6 @@
 """What a run reduces: from ``reduce=`` to the core's reductions, and from their values to the results."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -26,7 +27,11 @@ class Reductions:
     values : tuple of RowValue
     nest : Nest
         The one that is compiled.
+    backwards : int
+        Time steps, where time runs backwards: the core counts from the last, in places too.
     """
+
+    backwards = 0
 
     def __init__(self, nest, asked=None, values=()):
         # max and argmax are found together
@@ -76,12 +81,18 @@ class Reductions:
     def results(self, reduced):
         """Names to values; `reduced` has (any, at, bytes) of each of `core`."""
         found = dict(zip(self.core, reduced, strict=True))
+        if self.backwards:
+            found = {part: (has, self._as_given(part, at), data) for part, (has, at, data) in found.items()}
         return {
             name: value_of(r, dtype, found[parts[0]])
             if len(parts) == 1
             else dtype.type(complex(*(value_of(r, np.dtype("f8"), found[part]) for part in parts)))
             for name, (r, dtype, parts) in self.asked.items()
         }
+
+    def _as_given(self, part, at):
+        """A place whose time is counted from the first step."""
+        return (at[0] + self.backwards, *at[1:]) if at and part[3][0] < 0 else at
 
 
 def reduced(call):
@@ -108,6 +119,9 @@ def reduced(call):
         return dataclasses.replace(call, reductions=Reductions(nest))
     key = "reductions", *reduce.items(), call.types(), nest.code_signature()
     found = remembered(nest, key, lambda: _Description(nest, call.dtypes, call.scalars, call.captured).of(reduce))
+    if call.loops.backwards:
+        found = copy.copy(found)
+        found.backwards = call.loops.backwards
     return dataclasses.replace(call, reductions=found)
 
 
@@ -161,10 +175,13 @@ class _Description:
         place = parts[0].place() if parts[0].array and len(parts) == 1 else None
         axes = all_axes if place is None else tuple(nest.indices.index(name) for name in place.axes)
         shift = (0,) * len(axes) if place is None else place.offsets
+        own = place and (place.written or nest.written and axes == all_axes)
+        if nest.backwards and axes[:1] == (0,):
+            axes, shift = (-1, *axes[1:]), (-shift[0], *shift[1:])
         if of_complex and r.kind != "norm":
             forms = {"sum": ("real", "imag"), "dot": ("real product", "imag product")}[r.kind]
             return r, result, tuple(self._of_rows(op, each, parts, np.dtype("f8"), axes, shift) for each in forms)
-        if place and form == "value" and not parts[0].partly and (place.written or nest.written and axes == all_axes):
+        if own and form == "value" and not parts[0].partly:
             return r, result, ((op, dtypes[0].name, nest.places.index(place), axes, shift, -1, r.is_place),)
         return r, result, (self._of_rows(op, form, parts, _stored_dtype(r, dtypes), axes, shift, r.is_place),)
 

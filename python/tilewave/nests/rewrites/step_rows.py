@@ -55,6 +55,12 @@ class StepRows:
                 "steps; allowed: steps="
             )
         self.whole = {name: call.arrays[name] for name in nest.rows}
+        for name, each in call.reduce.items() if isinstance(call.reduce, dict) else ():
+            if getattr(each, "is_place", False) and each.array in self.whole:
+                raise ConfigError(
+                    f"reduce: {name}: {each} is a place in {each.array!r}, of which nest {nest.name!r} writes rows for "
+                    "several time steps; allowed: max, min, sum, dot and norm of it, and places of locals"
+                )
         for name, whole in self.whole.items():
             if whole.ndim != nest.parameters.ranks[name]:
                 raise ConfigError(
@@ -75,8 +81,6 @@ class StepRows:
         new = np.any([np.diff(each, prepend=-1) != 0 for each in rows.values()], axis=0)
         new |= self.call.without("step_rows")
         begins = [*np.flatnonzero(new).tolist(), steps]
-        if len(begins) > 2:
-            self._refuse_places()
         return [
             RowPart(first + begin, end - begin, {name: int(each[begin]) for name, each in rows.items()})
             for begin, end in itertools.pairwise(begins)
@@ -93,15 +97,6 @@ class StepRows:
         loops = self.call.loops
         over = changed_over(self.nest.indices, loops.over, self.nest.time, 1, part.first)
         return dataclasses.replace(loops, over=over, steps=part.steps)
-
-    def _refuse_places(self):
-        """Each part has its own time."""
-        asked = self.call.reduce if isinstance(self.call.reduce, dict) else {}
-        if places := [name for name, each in asked.items() if getattr(each, "is_place", False)]:
-            raise ConfigError(
-                f"reduce: {places[0]}: {asked[places[0]]} is a place, and nest {self.nest.name!r} writes several rows "
-                f"of {', '.join(self.whole)}; allowed: max, min, sum, dot and norm"
-            )
 
     def _rows(self, name, numbers, scalars):
         """The row of each time step, counted from the first."""
@@ -120,11 +115,13 @@ class StepRows:
 
 
 def with_rows_of_steps(nest, loops, arguments):
-    """The nest with the arrays that keep all time steps as arrays with a row a step, where something happens between
-    steps, so that each is a run; the same where it reads other steps of them.
+    """The nest with the arrays that keep all time steps as arrays with a row a step, where each step is a run:
+    something happens between steps, or loops are periodic; the same where it reads other steps of them.
     """
     steps, time, firsts = loops.steps, nest.indices[0], {}
-    if not loops.stepwise or isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 2:
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer):
+        return nest
+    if not (loops.periodic or loops.stepwise and steps > 1):
         return nest
     for node in nest.source.nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):

@@ -48,8 +48,11 @@ class PreparedRun:
         self._values = {**ready.values, **bound._scalars}
 
     def serves(self, kind, steps):
-        """Whether it runs so many steps, in blocks; the same on every rank."""
-        return self._kind == kind and self.ready.steps is not None and steps >= max(self.ready.plan.temporal_block, 1)
+        """Whether it runs so many steps, in blocks; backwards they count from the last. The same on every rank."""
+        ready = self.ready
+        if self._kind != kind or ready.steps is None or ready.loops.backwards not in (None, steps):
+            return False
+        return steps >= max(ready.plan.temporal_block, 1)
 
     @functools.cached_property
     def core(self):

@@ -2,7 +2,6 @@
 
 import array
 import ast
-import fractions
 import math
 import sys
 
@@ -164,6 +163,8 @@ def _sum(numbers):
     try:
         return np.float64(math.fsum(numbers))
     except OverflowError:  # on the way, or in the end
+        import fractions  # 10 ms that hardly any program needs
+
         total = sum(map(fractions.Fraction, numbers))
     try:
         return np.float64(float(total))

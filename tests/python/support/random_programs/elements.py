@@ -64,7 +64,7 @@ class Elements:
 
     def _is_read(self, array, inner):
         if array.times in ("rows", "axis", "last") and array.role == "written":
-            return array.name in self.written and array.times == "rows"
+            return array.name in self.written and array.times != "last"
         return inner or "q" not in array.axes
 
     def _step(self, p):
@@ -89,6 +89,8 @@ class Elements:
             return target.at
         batch = self.world.space[: self.world.batch]
         steps = [0 if axis in batch else self._step(0.5) for axis in array.axes]
+        if array.times == "axis":  # of the time step before
+            return (Affine("t"), *map(Affine, array.space(), steps[1:]))
         if "time kept" in self.world.features:  # written at t+1, in arrays with all of time
             level = self.c.pick(0, 0, 1, -1)
             later = self._ordered(steps[1:], "backwards") if level == 1 or inner else steps[1:]

@@ -1,6 +1,7 @@
 """What a program means: plain Python loops over NumPy arrays, as text, which Python runs."""
 
 import builtins
+import dataclasses
 import math
 import types
 
@@ -135,9 +136,7 @@ class Definition:
         """(arrays, history by name, results, elements by name whose history counts) after all runs; raises what the
         body raises.
         """
-        s = self.setting
-        namespace = {"np": NUMPY, "math": math, "tw": Functions}
-        exec(compile(self.text, "<definition>", "exec"), namespace)
+        s, namespace = self.setting, self.functions()
         self.arrays = {name: value.copy() for name, value in s.values.items()}
         self.before = {
             name: ([level.copy() for level in s.history.get(name, ())] + [self.arrays[name].copy()] * depth)[:depth]
@@ -146,13 +145,33 @@ class Definition:
         self.kept = {name: len(s.history.get(name, ())) for name in self.depths}  # as many as a field keeps so far
         results, self.reached = {}, self._reached()
         with np.errstate(all="ignore"):
+            results |= self._run_others()
             for turn in range(1, s.times + 1):
                 results |= self._run_stages(namespace, s.scalars)
                 if s.until and s.door == "chain" and turn % s.every == 0 and results[s.until[0]] <= s.until[1]:
                     break
             if s.again is not None:
                 results |= self._run_stages(namespace, s.scalars | s.again)
+            results |= self._run_others()
         return self.arrays, self.before, results, self._with_history()
+
+    def _run_others(self):
+        """A run of another number of steps, if there is one."""
+        s = self.setting
+        if s.other_steps is None:
+            return {}
+        other = Definition(self.program, dataclasses.replace(s, steps=s.other_steps))
+        self.setting, namespace = other.setting, other.functions()
+        try:
+            return self._run_stages(namespace, s.scalars)
+        finally:
+            self.setting = s
+
+    def functions(self):
+        """What the text defines, by name."""
+        namespace = {"np": NUMPY, "math": math, "tw": Functions}
+        exec(compile(self.text, "<definition>", "exec"), namespace)
+        return namespace
 
     def _run_stages(self, namespace, scalars):
         self.arrays |= {name: self.setting.values[name].copy() for name in self.setting.windows}
@@ -208,8 +227,11 @@ class Definition:
 
         def after(t):
             for name in {**s.inject, **s.record}:
-                level, step = (t - 1, s.steps - t) if self.program.backwards else (t + 1 + self.depths[name], t)
-                row = visit(given[name][level], step, s.inject.get(name), s.record.get(name))
+                step = s.steps - t if self.program.backwards else t
+                array = given[name]
+                if name in self.depths:
+                    array = array[t - 1 if self.program.backwards else t + 1 + self.depths[name]]
+                row = visit(array, step, s.inject.get(name), s.record.get(name))
                 if name in s.record:
                     recorded[name].append(row)
             self.done = s.steps - t + 1 if self.program.backwards else t + 1

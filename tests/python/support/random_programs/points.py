@@ -106,9 +106,9 @@ def draw_points(c, program, setting):
     writers = {name: nest for nest in reversed(program.nests) for name in nest.written()}
     for name, nest in sorted(writers.items()):
         array = program.arrays[name]
-        if array.times != "steps" or 0 in setting.shapes[name] or array.dtype.kind == "b":
+        if array.times not in ("steps", "axis") or 0 in setting.shapes[name] or array.dtype.kind == "b":
             continue
-        off = array.dtype.kind in "fc"
+        off = array.dtype.kind in "fc" and array.times == "steps"
         if c.chance(0.6):
             setting.inject[name] = _drawn(c, (program, nest, setting), array, off and c.chance(0.6), True)
         if c.chance(0.6):
@@ -123,7 +123,7 @@ def _drawn(c, place, array, off, adds):
     moving = (steps,) if off and c.chance(0.5) else ()
     low, high = np.zeros(len(shape), int), np.array(shape)
     older = adds and any("history" in each for each in program.kinds)  # values of elements that are written
-    if older or c.chance(0.5):
+    if array.times == "steps" and (older or c.chance(0.5)):
         off, moving, box = False, (), box_of(nest, program, setting)
         low, high = (np.array([box[index][side] for index in array.axes]) for side in (0, 1))
         if (high <= low).any():
@@ -135,7 +135,7 @@ def _drawn(c, place, array, off, adds):
         setting.kinds.add("moving points" if moving else "points off the grid")
     else:
         at = numbers.integers(low, np.maximum(high, low + 1), (count, len(shape)))
-        if older:
+        if older and array.times == "steps":
             target = next(target for target, written in nest.accesses() if written and target.array == array.name)
             at = at * [each.factor for each in target.at[1:]] + [each.offset for each in target.at[1:]]
     if count > 1 and c.chance(0.4):

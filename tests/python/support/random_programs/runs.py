@@ -19,6 +19,7 @@ from random_programs.settings import PLAN
 from random_programs.whole import Whole
 from tilewave.loops import lanes as loops_lanes
 from tilewave.loops import plan as loops_plan
+from tilewave.nests.call import step_blocks
 from tilewave.nests.chain import several
 
 LONG_S = 150  # a busy machine is slow
@@ -34,6 +35,8 @@ def outcome(program, setting):
     with (
         warnings.catch_warnings(),
         mock.patch.object(several, "LEAST_MOVED_BYTES", LEAST_MOVED_BYTES[setting.joined]),
+        mock.patch.object(step_blocks, "FEWEST_STEPS", setting.block or step_blocks.FEWEST_STEPS),
+        mock.patch.object(step_blocks, "MOST_STEPS", setting.block or step_blocks.MOST_STEPS),
         mock.patch.object(loops_plan, "LEAST_POINTS", least),
         mock.patch.object(loops_plan, "LEAST_POINTS_OF_TURNS", least),
         mock.patch.object(loops_lanes, "LEAST_S", 0 if setting.whole.get("divided") else 1e9),
@@ -205,10 +208,8 @@ def _call(context, program, setting, given, plans):
         call = {**given, **together(program, setting, program.nests), **more, "plan": plan}
         until = {name: call.pop(name) for name in ("until", "every") if name in call} if setting.bound else {}
         nests = tuple(_nest(nest.text()) for nest in program.nests)
-        run = tw.bind(nests, **call).run if setting.bound else lambda: tw.run(nests, **call)
-        for _ in range(setting.times):
-            report = run(**until)
-        return {**report.results, **_recorded(report)}
+        run = tw.bind(nests, **call).run if setting.bound else functools.partial(tw.run, nests, **call)
+        return _in_turn(setting, [functools.partial(run, **until)])
     stages, plans = program.stages(), dict(zip([nest.name for nest in program.nests], plans, strict=True))
     nests = [tuple(_nest(nest.text()) for nest in each) if len(each) > 1 else _nest(each[0].text()) for each in stages]
     calls = [
@@ -236,7 +237,7 @@ def _call(context, program, setting, given, plans):
         for nest, arguments in zip(nests, calls, strict=True):
             arguments["plan"] = tw.plan(nest, **arguments)
             del arguments["planning"]
-    return _in_turn(setting, [lambda nest=nest, call=call: tw.run(nest, **call) for nest, call in zip(nests, calls)])
+    return _in_turn(setting, [functools.partial(tw.run, nest, **call) for nest, call in zip(nests, calls, strict=True)])
 
 
 def _check_schedules(nests, calls):
@@ -251,9 +252,10 @@ def _prove(schedule):
 
 def _in_turn(setting, runs):
     results = {}
-    for _ in range(setting.times):
+    others = [] if setting.other_steps is None else [{"steps": setting.other_steps}]
+    for more in [*others, *[{}] * setting.times, *others]:
         for run in runs:
-            report = run()
+            report = run(**more)
             results |= {**report.results, **_recorded(report)}
     return results
 

@@ -44,27 +44,32 @@ def _door(program, setting):
         given = _arguments(setting, program.nests, program.arrays, more)
         if setting.bound:
             until = ", ".join(f"{name}={value!r}" for name, value in until.items())
-            return [f"bound = tw.bind({names}, {given})", *[f"report = bound.run({until})"] * setting.times]
-        return [f"report = tw.run({names}, {given})"] * setting.times
+            return [f"bound = tw.bind({names}, {given})", _runs(setting), f"    report = bound.run(**more, {until})"]
+        return [_runs(setting), f"    report = tw.run({names}, **dict({given}) | more)"]
     calls = [
-        f"(({', '.join(nest.name for nest in nests)}), {_arguments(setting, nests, arrays, more)})"
+        (f"({', '.join(nest.name for nest in nests)})", _arguments(setting, nests, arrays, more))
         for nests in program.stages()
         for arrays in [dict.fromkeys(name for nest in nests for name in nest.arrays())]
         for more in [together(program, setting, nests) if len(nests) > 1 else keywords(program, setting, *nests)]
     ]
     if setting.door == "chain":
         until = f", until={dict([setting.until])}, every={setting.every}" if setting.until else ""
-        bound = "".join(f"    tw.bind{call},\n" for call in calls)
+        bound = "".join(f"    tw.bind({names}, {given}),\n" for names, given in calls)
         again = [] if setting.again is None else [f"report = chain.run(scalars={setting.again})"]
         return [f"chain = tw.chain([\n{bound}])", f"report = chain.run(times={setting.times}{until})", *again]
     if setting.door == "bind":
-        lines = [f"bound{number} = tw.bind{call}" for number, call in enumerate(calls)]
-        runs = [f"    report = bound{number}.run()" for number in range(len(calls))]
+        lines = [f"bound{number} = tw.bind({names}, {given})" for number, (names, given) in enumerate(calls)]
+        runs = [f"    report = bound{number}.run(**more)" for number in range(len(calls))]
     else:
-        lines, runs = [], [f"    report = tw.run{call}" for call in calls]
+        lines, runs = [], [f"    report = tw.run({names}, **dict({given}) | more)" for names, given in calls]
         if setting.door == "plan":
             lines = ["# with the plan that tw.plan gives"]
-    return [*lines, f"for _ in range({setting.times}):", *runs]
+    return [*lines, _runs(setting), *runs]
+
+
+def _runs(setting):
+    others = [] if setting.other_steps is None else [{"steps": setting.other_steps}]
+    return f"for more in {[*others, *[{}] * setting.times, *others]}:"
 
 
 def _given(setting, whole):

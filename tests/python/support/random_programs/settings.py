@@ -44,13 +44,14 @@ class _Drawn:
             draw_points(c, program, s)
         self._windows()
         self._plans()
+        self._steps()
         s.kinds |= {f"{s.ranks} ranks", f"{s.lanes} lanes"}
 
     def _periodic(self):
         s = self.setting
         s.loops_periodic = ()
         written = [array for array in self.program.arrays.values() if array.role == "written"]
-        plain = all({*array.axes} == {*self.space} for array in written)
+        plain = all({*array.axes} - {"t"} == {*self.space} for array in written)
         if self.program.independent and plain and not self.clean and self.c.chance(0.3):
             s.loops_periodic = tuple(self.c.some(self.space))
         s.kinds |= {"periodic"} if s.loops_periodic else set()
@@ -60,7 +61,7 @@ class _Drawn:
         for nest in self.program.nests:
             straight = self.program.door != "one" and c.chance(0.2)
             loops = s.loops[nest.name] = Loops(periodic=() if straight else s.loops_periodic)
-            if c.chance(0.2) and not loops.periodic:
+            if c.chance(0.2):
                 loops.reverse = tuple(c.some(self.space))
             if c.chance(0.35):
                 loops.over = draw_over(c, nest, self.program, s)
@@ -164,7 +165,6 @@ class _Drawn:
         nothing = "writes nothing" in program.kinds
         wanted = nothing or c.chance(0.0 if self.clean else 0.5 if program.door == "chain" else 0.25)
         names = [nest.name for nest in program.nests]
-        rows = any(array.times == "rows" for array in program.arrays.values())
         for nest in program.nests if wanted and len(names) == len({*names}) else ():
             accesses = [access for access, written in nest.accesses() if written]
             whole = set(self.space)
@@ -181,7 +181,7 @@ class _Drawn:
             found = {}
             for number in range(c.between(1, 3) if values else 0):
                 what = c.pick(*values)
-                places = not program.backwards and not rows and (not program.timed or what not in arrays)
+                places = not program.timed or what not in arrays
                 functions = ("sum", "max", "min") + ("argmax", "argmin") * places
                 found[f"{nest.name} {number}"] = c.pick(*functions), what
             s.reduce[nest.name] = found
@@ -220,6 +220,18 @@ class _Drawn:
         s.bound = s.door == "several" and c.chance(0.3)
         s.joined = s.door == "several" and c.chance(0.6)
         s.kinds.add(f"door {s.door}")
+
+    def _steps(self):
+        """Runs of another number of steps; blocks of few."""
+        c, s, program = self.c, self.setting, self.program
+        if not program.timed or s.door in ("chain", "loops"):
+            return
+        s.block = c.pick(1, 2, 3) if c.chance(0.3) else 0
+        whole = program.backwards and any(array.times == "axis" for array in program.arrays.values())
+        if not (whole or s.inject or s.record or s.history) and c.chance(0.25):
+            s.other_steps = c.between(0, s.steps)
+            s.kinds.add("other steps")
+        s.kinds |= {"steps in blocks"} if s.block else set()
 
     def _plans(self):
         s, names = self.setting, [nest.name for nest in self.program.nests]
