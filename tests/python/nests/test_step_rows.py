@@ -72,6 +72,13 @@ def test_points_beside_and_of_an_array_that_keeps_all_steps(ranks, door):
         assert np.array_equal(got, wanted)
 
 
+def test_points_of_an_array_that_keeps_all_steps_with_fewer_loops():
+    nest = tw.nest_from("def last(u, w, t, i, j):\n    u[t+1, i, j] = 2 * u[t, i, j]\n    w[t+1, j] = u[t, i, j]\n")
+    u, w, added = tw.field((3, 4), init=1.0), tw.field((4, 4)), np.ones((3, 1))
+    tw.run(nest, u=u, w=w, steps=3, inject={"w": ([(1, 2)], added)})
+    assert w.gather().tolist() == [[0] * 4, [1, 1, 4, 1], [2] * 4, [4] * 4]
+
+
 @pytest.mark.parametrize("steps", [0, 1, 4])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_all_steps_of_a_periodic_nest(ranks, steps):

@@ -156,14 +156,15 @@ class Definition:
         return self.arrays, self.before, results, self._with_history()
 
     def _run_others(self):
-        """A run of another number of steps, if there is one."""
+        """A run of another number of steps and other scalars, if there is one."""
         s = self.setting
-        if s.other_steps is None:
+        if s.other is None:
             return {}
-        other = Definition(self.program, dataclasses.replace(s, steps=s.other_steps))
+        scalars = {name: value for name, value in s.other.items() if name != "steps"}
+        other = Definition(self.program, dataclasses.replace(s, steps=s.other.get("steps", s.steps)))
         self.setting, namespace = other.setting, other.functions()
         try:
-            return self._run_stages(namespace, s.scalars)
+            return self._run_stages(namespace, s.scalars | scalars)
         finally:
             self.setting = s
 

@@ -252,7 +252,7 @@ def _prove(schedule):
 
 def _in_turn(setting, runs):
     results = {}
-    others = [] if setting.other_steps is None else [{"steps": setting.other_steps}]
+    others = [] if setting.other is None else [setting.other]
     for more in [*others, *[{}] * setting.times, *others]:
         for run in runs:
             report = run(**more)

@@ -68,7 +68,7 @@ def _door(program, setting):
 
 
 def _runs(setting):
-    others = [] if setting.other_steps is None else [{"steps": setting.other_steps}]
+    others = [] if setting.other is None else [setting.other]
     return f"for more in {[*others, *[{}] * setting.times, *others]}:"
 
 

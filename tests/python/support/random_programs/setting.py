@@ -63,7 +63,7 @@ class Setting:
     loops: dict = dataclasses.field(default_factory=dict)  # by the name of the nest
     loops_periodic: tuple = ()  # of all nests
     steps: int | None = None
-    other_steps: int | None = None  # of one more run before all others, and one after
+    other: dict | None = None  # steps and scalars of one more run before all others, and one after
     block: int = 0  # time steps that are prepared together, however small arrays are; 0: as it is
     reduce: dict = dataclasses.field(default_factory=dict)  # of each nest: names to (function, what)
     inject: dict = dataclasses.field(default_factory=dict)  # names to `Points` with values

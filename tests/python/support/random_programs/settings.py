@@ -44,7 +44,7 @@ class _Drawn:
             draw_points(c, program, s)
         self._windows()
         self._plans()
-        self._steps()
+        self._others()
         s.kinds |= {f"{s.ranks} ranks", f"{s.lanes} lanes"}
 
     def _periodic(self):
@@ -221,17 +221,24 @@ class _Drawn:
         s.joined = s.door == "several" and c.chance(0.6)
         s.kinds.add(f"door {s.door}")
 
-    def _steps(self):
-        """Runs of another number of steps; blocks of few."""
+    def _others(self):
+        """Runs of another number of steps, with other scalars; blocks of few steps."""
         c, s, program = self.c, self.setting, self.program
-        if not program.timed or s.door in ("chain", "loops"):
+        if s.door in ("chain", "loops", "turns"):
             return
-        s.block = c.pick(1, 2, 3) if c.chance(0.3) else 0
-        whole = program.backwards and any(array.times == "axis" for array in program.arrays.values())
-        if not (whole or s.inject or s.record or s.history) and c.chance(0.25):
-            s.other_steps = c.between(0, s.steps)
-            s.kinds.add("other steps")
+        s.block = c.pick(1, 2, 3) if program.timed and c.chance(0.3) else 0
         s.kinds |= {"steps in blocks"} if s.block else set()
+        if s.inject or s.record or s.history or not c.chance(0.25):
+            return
+        used = sorted({name for nest in program.nests for name in nest.used_scalars()})
+        drawn = {"n": lambda n: c.between(min(2, n), n), "s": lambda s: c.pick(0, 1, 2), "d": lambda d: c.pick(1, 2, 3)}
+        values = {name: drawn[name](s.scalars[name]) for name in used if name in drawn}
+        values |= {name: type(s.scalars[name])(c.pick(0.75, -0.5)) for name in used if name == "c"}
+        whole = program.backwards and any(array.times == "axis" for array in program.arrays.values())
+        if program.timed:
+            values["steps"] = s.steps if whole else c.between(0, s.steps)
+        s.other = values or None
+        s.kinds |= {"another run"} if values else set()
 
     def _plans(self):
         s, names = self.setting, [nest.name for nest in self.program.nests]

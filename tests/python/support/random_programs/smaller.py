@@ -14,7 +14,7 @@ SIMPLEST = {"without": "", "inject": {}, "record": {}, "reduce": {}, "until": No
             "overlaps": {}, "again": None, "plans": {}, "proved": False, "joined": False, "bound": False,
             "whole": {"joined": False, "parts": 1, "turns": 0, "total": "", "nested": True, "guarded": False,
                       "before": 0, "order": "loops", "reordered": 0, "alone": False},
-            "lanes": 1, "door": "run", "times": 1, "block": 0, "other_steps": None}  # fmt: skip
+            "lanes": 1, "door": "run", "times": 1, "block": 0, "other": None}  # fmt: skip
 
 
 def smaller(case, failure, begins=lambda: None, tries=200):
@@ -86,8 +86,8 @@ def _shorter(program, setting):
     """Fewer time steps; fewer elements along each loop."""
     if setting.steps and not (setting.inject or setting.record):
         for steps in {1, setting.steps - 1} - {setting.steps, 0}:
-            other = setting.other_steps if setting.other_steps is None else min(setting.other_steps, steps)
-            yield dataclasses.replace(setting, steps=steps, other_steps=other)
+            other = setting.other and setting.other | {"steps": min(setting.other["steps"], steps)}
+            yield dataclasses.replace(setting, steps=steps, other=other)
     for index in program.nests[0].indices[program.timed :]:
         axes = [
             (name, d)
