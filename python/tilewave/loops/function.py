@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
@@ -87,6 +88,8 @@ class Loops(Generic[P, R]):
             kind = SwappedRun if each.swap else RegionRun
             self._runs.append(kind(each, self._runs, order == "exact"))
         self._rewritten = rewritten_function(source, function, statements, self._runs)
+        compiled = {id(node) for each in finder.found for node in ast.walk(each.node)}
+        self._python = [(node.lineno, why) for node, why in finder.python if id(node) not in compiled]
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         for each in self._runs:
@@ -99,10 +102,15 @@ class Loops(Generic[P, R]):
                 each.release()
 
     def explain(self) -> str:
-        """Return a text that lists the loops by lines: as nests, or in order and why, as the last call had them."""
+        """Return a text that lists the loops by lines, as the last call had them: as nests, or in order and why, or in
+        Python and why.
+        """
         runs = sorted(self._runs, key=lambda each: (each.found.node.lineno, -each.found.node.end_lineno))
-        found = [line for each in runs for line in each.explain()] or ["no loops over arrays have run"]
-        return "\n".join([f"{self.function.__qualname__}, {self.function.__code__.co_filename}:", *found])
+        found = [(each.found.node.lineno, line) for each in runs for line in each.explain()]
+        found = found or [(0, "no loops over arrays have run")]
+        found += [(line, f"line {line}: Python: {why}") for line, why in self._python]
+        lines = [line for _, line in sorted(found, key=lambda each: each[0])]
+        return "\n".join([f"{self.function.__qualname__}, {self.function.__code__.co_filename}:", *lines])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -78,6 +78,8 @@ class Finder:
     found : list of Found
     body : list of ast.stmt
         The statements of the function, with those of functions that loops call with arrays.
+    python : list of (ast.For or ast.While, str)
+        Loops that stay as they are, and why.
     """
 
     def __init__(self, source, function):
@@ -86,7 +88,7 @@ class Finder:
         self.local_names = {*code.co_varnames, *code.co_cellvars}
         called = Called(function, self.local_names)
         self.body = called.statements([copy.deepcopy(each) for each in without_docstring(source.tree.body)])
-        self.found, self.always = [], {*code.co_cellvars}
+        self.found, self.python, self.always = [], [], {*code.co_cellvars}
 
     def rewritten(self, statements, live=frozenset()):
         """Statements with calls in place of loops that are compiled; `live` are names that are needed behind them."""
@@ -113,6 +115,7 @@ class Finder:
     def _loop(self, node, live):
         arrays = tuple(sorted(self._subscripted(node)))
         if not arrays:
+            self.python.append((node, "it has no elements at subscripts that change"))
             return self._python(node, live)
         if statements := self._named(node) or without_returns(node, self._free("left_by")):
             return self.rewritten(statements, live)
@@ -135,6 +138,7 @@ class Finder:
             region = region if swap else None
         if region is None:
             if inner or not self._stores(node) or (isinstance(node, ast.While) and len(self.found) > before):
+                self.python.append((node, str(refusal).partition(": ")[2].partition("; allowed")[0]))
                 return new
             del self.found[before:]
         self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner, swap, extents, over))

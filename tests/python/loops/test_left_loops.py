@@ -35,6 +35,23 @@ def test_return_leaves_the_function(limit):
     same(doubled, np.zeros(5), limit)
 
 
+def test_loops_that_stay_python_are_listed():
+    def grows(A, rates):
+        for rate in rates:
+            A[0] = f"{rate:.2f}"
+            for i in range(1, len(A)):
+                A[i] = A[i - 1] * 2
+        left = len(rates)
+        while left:
+            left -= 1
+
+    lines = same(grows, some(9), [0.5, 2.25]).explain().splitlines()[1:]
+    first = grows.__code__.co_firstlineno + 1
+    kinds = [f"line {first}: Python: ", f"lines {first + 2} to {first + 3}: ", f"line {first + 5}: Python: it has no "]
+    found = [line for line in lines if line.startswith("line")]
+    assert [line.startswith(kind) for line, kind in zip(found, kinds, strict=True)] == [True] * 3, lines
+
+
 def test_return_past_an_else_stays_python():
     def found(A):
         for i in range(len(A)):
