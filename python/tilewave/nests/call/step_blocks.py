@@ -41,9 +41,14 @@ def block_of(nest, arrays, loops, plan, choices):
         return 1 if loops.stepwise and steps > 1 else None
     bounds = loop_bounds(nest.indices, box, loops.over)
     uneven = any(coefficients[0] for coefficients, _ in bounds.constraints)
-    if loops.stepwise:
-        return 1 if steps > 1 else None
     recorded = [name for name in nest.written if name not in in_time]
+    if loops.stepwise:
+        if recorded and steps > 1:
+            raise ConfigError(
+                f"inject= or record=: nest {nest.name!r} writes array {recorded[0]!r}, which has time as a dimension; "
+                f"allowed: the same call with ({nest.name},), a tuple of one nest, whose time steps run one by one"
+            )
+        return 1 if steps > 1 else None
     if place:
         _check_steps_by_themselves(nest, place, uneven, recorded)
         return 1  # between the first steps the run looks after what no point writes

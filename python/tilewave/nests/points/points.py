@@ -209,8 +209,9 @@ def in_time_steps(call):
         return call
     visited = {name for each in given if isinstance(each, dict) for name in each}
     dims = {name: getattr(call.arguments.get(name), "ndim", 0) for name in nest.written}
-    time = nest.indices[0]
-    kept = [name for name in nest.written if nest.axes[name][0] == time and dims[name] == len(nest.axes[name])]
+    time, whole = nest.indices[0], {*nest.indices}  # of others lanes may update elements in any order
+    kept = [name for name, axes in nest.axes.items() if name in dims and axes[0] == time and dims[name] == len(axes)]
+    kept = [name for name in kept if name in visited or {*nest.axes[name]} == whole]
     rows = kept and with_rows_of_steps(nest, dataclasses.replace(loops, stepwise=True), call.arguments).rows
     if all(name in rows and name not in visited for name in kept):
         return call
