@@ -16,7 +16,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-CASE_S = 20  # of a machine that is busy; a case takes a few milliseconds
+CASE_S = 120  # a case takes milliseconds, a folder that lacks 2**20 chunks half a minute on a busy machine
 MORE_BYTES = 1 << 30
 MOST_FAILURES = 8
 
