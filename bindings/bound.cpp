@@ -152,18 +152,18 @@ void bind_bound(nb::module_& m) {
             "sweep"_a, "first_step"_a, "steps"_a.none(), "more"_a, "rows"_a);
     nb::class_<ChainedSweep>(m, "ChainedSweep", "Bound sweeps that run as one schedule.")
         .def(nb::init<Context&, std::vector<BoundSweep*>, std::vector<std::vector<std::int32_t>>, bool,
-                      std::vector<ChainTurn>, std::vector<StepRow>>(),
+                      std::vector<ChainTurn>, std::vector<StepRow>, std::size_t>(),
              "context"_a, "sweeps"_a, "memories"_a, "in_steps"_a = false, "turns"_a = std::vector<ChainTurn>(),
-             "rows"_a = std::vector<StepRow>(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 7>())
+             "rows"_a = std::vector<StepRow>(), "films"_a = 0, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 7>())
         .def(
             "run",
             [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env,
-               std::int64_t first_step, const std::vector<std::vector<StepPoints>>& points) {
+               std::int64_t first_step, const std::vector<std::vector<StepPoints>>& points, bool films) {
                 nb::gil_scoped_release release;
-                return c.run(call ? call->status : nullptr, times, env, first_step, points);
+                return c.run(call ? call->status : nullptr, times, env, first_step, points, films);
             },
             "call"_a.none(), "times"_a, "env"_a, "first_step"_a = 0,
-            "points"_a = std::vector<std::vector<StepPoints>>())
+            "points"_a = std::vector<std::vector<StepPoints>>(), "films"_a = true)
         .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
         .def(PROPERTIES(is_one))

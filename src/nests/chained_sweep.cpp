@@ -14,13 +14,17 @@ namespace tilewave {
 
 ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
                            std::vector<std::vector<std::int32_t>> memories, bool in_steps, std::vector<ChainTurn> turns,
-                           std::vector<StepRow> rows)
+                           std::vector<StepRow> rows, std::size_t films)
     : context_(context),
       sweeps_(std::move(sweeps)),
       memories_(std::move(memories)),
       in_steps_(in_steps),
       turns_(std::move(turns)),
-      rows_(std::move(rows)) {
+      rows_(std::move(rows)),
+      films_(films) {
+    if (films_ > 0 && (films_ >= sweeps_.size() || turns_.size() != sweeps_.size()))
+        throw ConfigError("chain: " + std::to_string(turns_.size()) + " turns for " + std::to_string(sweeps_.size()) +
+                          " sweeps, of which " + std::to_string(films_) + " are films; allowed: one for each");
     if (sweeps_.empty() || memories_.size() != sweeps_.size())
         throw ConfigError("chain: " + std::to_string(memories_.size()) + " lists of memories for " +
                           std::to_string(sweeps_.size()) + " sweeps");
@@ -41,17 +45,19 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
                 written_.insert(sweep->operands_[a].array.field);
     for (const StepRow& row : rows_)
         if (row.whole) written_.insert(row.whole);
-    const bool in_turn = !turns_.empty();
-    for (std::size_t i = 0; i < sweeps_.size() && !in_turn; ++i) turns_.push_back({i});
+    const bool given = !turns_.empty();
+    for (std::size_t i = 0; i < sweeps_.size() && !given; ++i) turns_.push_back({i});
     for (const ChainTurn& turn : turns_) {
         const PreparedSweep& sweep = sweeps_.at(turn.sweep)->sweep_;
         points_ += turn.steps ? sweep.points_ / sweep.problem_.space.extent(0) * *turn.steps : sweep.points_;
         waves_ += sweep.waves_;
     }
-    if (in_turn || std::ranges::any_of(sweeps_, [](const BoundSweep* sweep) { return sweep->has_own_schedule(); })) {
-        if (const std::string why = layout_refusal(parts()); !why.empty()) throw ConfigError("chain: " + why);
-        return;
-    }
+    const auto fused = std::span(sweeps_).first(sweeps_.size() - films_);
+    const bool in_turn =
+        (given && films_ == 0) || std::ranges::any_of(fused, [](const BoundSweep* s) { return s->has_own_schedule(); });
+    if (const std::string why = in_turn || films_ > 0 ? layout_refusal(parts_of(sweeps_.size())) : ""; !why.empty())
+        throw ConfigError("chain: " + why);
+    if (in_turn) return;
     tags_ = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     fusion_ = chain_fusion(parts());
     std::int32_t most = 0;
@@ -64,9 +70,9 @@ void ChainedSweep::leave_out_reductions(std::size_t sweep, Kernel kernel) {
     kernels_.at(sweep).unreduced = std::make_shared<Kernel>(std::move(kernel));
 }
 
-std::vector<ChainPart> ChainedSweep::parts() const {
+std::vector<ChainPart> ChainedSweep::parts_of(std::size_t sweeps) const {
     std::vector<ChainPart> all;
-    for (std::size_t i = 0; i < sweeps_.size(); ++i)
+    for (std::size_t i = 0; i < sweeps; ++i)
         all.push_back({sweeps_[i]->sweep_.problem_, sweeps_[i]->sweep_.plan_, memories_[i]});
     return all;
 }
@@ -138,7 +144,7 @@ void ChainedSweep::place_arrays(CollectiveRun& run) {
 std::vector<Binding> ChainedSweep::bindings_of(const Block& block) const {
     std::vector<Binding> all;
     for (std::size_t i = 0; i < block.arrays.size(); ++i) {
-        const std::size_t k = block.arrays[i].part % sweeps_.size();
+        const std::size_t k = block.arrays[i].part % (sweeps_.size() - films_);
         const auto a = static_cast<std::size_t>(block.arrays[i].array);
         const Array& array = block.once->arrays[i];
         const View& view = array.view;
@@ -159,7 +165,7 @@ std::vector<Binding> ChainedSweep::bindings_of(const Block& block) const {
 void ChainedSweep::keep_unwritten(std::int64_t times) {
     std::set<std::int32_t> seen;
     const std::map<std::int32_t, TimedMemory> timed = timed_memories(parts());
-    for (std::size_t k = 0; k < sweeps_.size(); ++k)
+    for (std::size_t k = 0; k < sweeps_.size() - films_; ++k)
         for (std::size_t a = 0; a < memories_[k].size(); ++a) {
             const BoundSweep& sweep = *sweeps_[k];
             const SweepProblem& problem = sweep.sweep_.problem_;
@@ -194,7 +200,7 @@ std::vector<ChainedSweep::BlockRuns> ChainedSweep::blocks_for(std::int64_t times
 
 BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                            std::span<const std::uintptr_t> env, std::int64_t first_step,
-                           std::span<const std::vector<StepPoints>> points) {
+                           std::span<const std::vector<StepPoints>> points, bool films) {
     const double begun = now_s();
     std::vector<BlockRuns> blocks;
     const auto make = [&] {
@@ -211,17 +217,26 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
         kernels_[i].env = reinterpret_cast<const void*>(env[i]);
         if (kernels_[i].unreduced) kernels_[i].unreduced->env = kernels_[i].env;
     }
-    if (!is_one()) return run_in_turn(times, {0, now_s() - begun}, first_step, points);
+    if (!is_one()) return run_in_turn(turns_, times, {0, now_s() - begun}, first_step, points);
     BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;
     std::vector<StepVisitor> visitors = this->visitors(points);
+    const std::int64_t last_step = first_step + times - 1;
     for (const BlockRuns& of : blocks) {
         if (ran.interrupted) break;
         const bool first = &of == &blocks.front();
         add(ran, of, {0, first ? now_s() - begun : 0}, {first_step, first ? times : 0, visitors});
         first_step += of.runs.whole * of.runs.steps;
     }
+    if (films_ == 0 || !films || ran.interrupted) return ran;
+    const BoundRun last = run_in_turn(std::span(turns_).last(films_), 1, {}, last_step, {});
+    ran.interrupted = last.interrupted;
+    ran.time_s += last.time_s;
+    ran.moving_s += last.moving_s;
+    ran.call_s += last.call_s;
+    ran.buffer_bytes = std::max(ran.buffer_bytes, last.buffer_bytes);
+    ran.reduced.insert(ran.reduced.end(), last.reduced.begin(), last.reduced.end());
     return ran;
 }
 
@@ -233,12 +248,12 @@ std::int64_t ChainedSweep::buffer_bytes() const {
 }
 
 // The schedules of the turns, one after another. Reductions are those of the last repetition.
-BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step,
-                                   std::span<const std::vector<StepPoints>> points) {
+BoundRun ChainedSweep::run_in_turn(std::span<const ChainTurn> turns, std::int64_t times, const CallTimes& before,
+                                   std::int64_t first_step, std::span<const std::vector<StepPoints>> points) {
     // The fields that are whole on ranks are copied for the first turn of a sweep, then those that have changed.
     std::vector<bool> copied(sweeps_.size(), false);
     std::int64_t meetings = 0;
-    for (const ChainTurn& turn : turns_) {
+    for (const ChainTurn& turn : turns) {
         BoundSweep& sweep = *sweeps_[turn.sweep];
         const BoundSweep::Steps steps = sweep.steps_of(turn.steps);
         meetings += sweep.meetings(steps, copied[turn.sweep] ? &written_ : nullptr) +
@@ -252,7 +267,7 @@ BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, 
     std::vector<Reduced> reduced;
     std::optional<std::size_t> failed;
     for (std::int64_t k = 0; k < times; ++k)
-        for (const ChainTurn& turn : turns_) {
+        for (const ChainTurn& turn : turns) {
             BoundSweep& sweep = *sweeps_[turn.sweep];
             const std::int64_t step = in_steps_ ? first_step + k : turn.first_step;
             rows.take(run, turn, step);
@@ -287,7 +302,7 @@ BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, 
 // What lanes of this rank change and record after the nests of each time step.
 std::vector<StepVisitor> ChainedSweep::visitors(std::span<const std::vector<StepPoints>> points) {
     std::vector<StepVisitor> all;
-    for (std::size_t i = 0; i < points.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(points.size(), sweeps_.size() - films_); ++i) {
         BoundSweep& sweep = *sweeps_.at(i);
         sweep.begin({0, points[i]});
         std::optional<StepVisitor> found = sweep.visitor();

@@ -16,10 +16,12 @@ class ChainedSweep {
 public:
     /// The sweeps must live on. `memories`: for each sweep and array a number, equal for arrays that are one field.
     /// `in_steps`: repetitions are time steps, which loop index 0 of each sweep counts for its kernel. `turns`: the
-    /// runs of a repetition, where it is not one of each sweep; `rows` are those that these take, and put back. Local.
-    /// @pre as chain(); every array lies where its sweep wants it (ConfigError)
+    /// runs of a repetition, where it is not one of each sweep; `rows` are those that these take, and put back. The
+    /// last `films` sweeps run by themselves after the others, where run() is asked to take films. Local.
+    /// @pre as chain(); every array lies where its sweep wants it; turns for films (ConfigError)
     ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories,
-                 bool in_steps = false, std::vector<ChainTurn> turns = {}, std::vector<StepRow> rows = {});
+                 bool in_steps = false, std::vector<ChainTurn> turns = {}, std::vector<StepRow> rows = {},
+                 std::size_t films = 0);
     ChainedSweep(const ChainedSweep&) = delete;
 
     /// Makes what run() needs for so many repetitions; local.
@@ -32,11 +34,12 @@ public:
     /// prepare(times). Reductions are those of the last repetition, sweep after sweep. Collective; beyond the work it
     /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed. `first_step`: of time. `points`:
     /// by sweep, what its lanes change and record after each time step, in one schedule all by lanes; empty: nothing.
+    /// `films`: whether the films are taken after the last repetition.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                  std::span<const std::uintptr_t> env, std::int64_t first_step = 0,
-                 std::span<const std::vector<StepPoints>> points = {});
+                 std::span<const std::vector<StepPoints>> points = {}, bool films = true);
 
     /// Repetitions but the last of a run compute a sweep by `kernel`, as Kernel::unreduced. Not while it runs; local.
     void leave_out_reductions(std::size_t sweep, Kernel kernel);
@@ -65,12 +68,13 @@ private:
     std::vector<Binding> bindings_of(const Block& block) const;
     void keep_unwritten(std::int64_t times);
     ExecuteOptions options() const;
-    std::vector<ChainPart> parts() const;
+    std::vector<ChainPart> parts() const { return parts_of(sweeps_.size() - films_); }
+    std::vector<ChainPart> parts_of(std::size_t sweeps) const;
     std::vector<BlockRuns> blocks_for(std::int64_t times);
     Block& block_of(std::int64_t repetitions);
     BlockRuns runs_of(std::int64_t repetitions, std::int64_t times);
-    BoundRun run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step,
-                         std::span<const std::vector<StepPoints>> points);
+    BoundRun run_in_turn(std::span<const ChainTurn> turns, std::int64_t times, const CallTimes& before,
+                         std::int64_t first_step, std::span<const std::vector<StepPoints>> points);
     Schedule made(std::int64_t repetitions) const;
     std::vector<StepVisitor> visitors(std::span<const std::vector<StepPoints>> points);
     struct OfSteps {
@@ -93,6 +97,7 @@ private:
     BoundSweep::Fields written_;  // by some sweep
     std::vector<ChainTurn> turns_;
     std::vector<StepRow> rows_;
+    std::size_t films_;  // the last sweeps
 };
 
 }  // namespace tilewave

@@ -80,10 +80,16 @@ def _is_row(part, time, others):
     """Return whether a subscript depends on time and on nothing else that changes in a run, and is not linear."""
     nodes = [*ast.walk(part)]
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    divided = any(isinstance(node, ast.FloorDiv | ast.Mod) for node in nodes)
+    return is_of_time(part, others) and divided and time in names
+
+
+def is_of_time(part, others):
+    """Return whether it is made of integers and of names that are none of these."""
+    nodes = [*ast.walk(part)]
     numbers = all(type(node.value) is int for node in nodes if isinstance(node, ast.Constant))
     parts = all(isinstance(node, (*_PARTS, ast.Constant, ast.Name, ast.Load)) for node in nodes)
-    divided = any(isinstance(node, ast.FloorDiv | ast.Mod) for node in nodes)
-    return parts and divided and numbers and time in names and not names & others
+    return parts and numbers and not any(isinstance(node, ast.Name) and node.id in others for node in nodes)
 
 
 class _Steps(ast.NodeTransformer):
@@ -108,24 +114,31 @@ def values_of(nest, name, times, scalars):
     ConfigError
         Where a number in the subscript is no integer, or 0 where it divides.
     """
-    part = nest.rows[name]
+    return of_time(nest, nest.rows[name], times, scalars, f"writes {name!r} at")
+
+
+def of_time(nest, part, times, scalars, does):
+    """The value of an expression in each of some time steps; `does`: what the nest does with it.
+
+    Raises
+    ------
+    ConfigError
+        As `values_of`.
+    """
     numbers = {}
     for node in ast.walk(part):
         if isinstance(node, ast.Name) and node.id != nest.indices[0]:
             value = scalars[node.id] if node.id in scalars else nest.scope.resolve(node)
             if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
                 raise ConfigError(
-                    f"nest {nest.name!r} writes {name!r} at `{nest.source.text_of(part)}`: {node.id} is {value!r}; "
-                    "allowed: an int"
+                    f"nest {nest.name!r} {does} `{nest.source.text_of(part)}`: {node.id} is {value!r}; allowed: an int"
                 )
             numbers[node.id] = np.int64(value)
     code = compile(ast.fix_missing_locations(ast.Expression(copy.deepcopy(part))), nest.source.file, "eval")
     try:
         with np.errstate(all="raise"):
-            rows = eval(code, {"__builtins__": {}, **numbers, nest.indices[0]: times})
+            return eval(code, {"__builtins__": {}, **numbers, nest.indices[0]: times})
     except (ArithmeticError, OverflowError) as error:
         raise ConfigError(
-            f"nest {nest.name!r} writes {name!r} at `{nest.source.text_of(part)}`: {error}; allowed: a divisor that is "
-            "not 0"
+            f"nest {nest.name!r} {does} `{nest.source.text_of(part)}`: {error}; allowed: a divisor that is not 0"
         ) from None
-    return rows

@@ -1,5 +1,6 @@
 """How a chain repeats its nests: as one schedule, or one after another."""
 
+import bisect
 import dataclasses
 import itertools
 
@@ -17,7 +18,7 @@ from tilewave.nests.chain.turns import turns_of
 from tilewave.nests.rewrites.any_order import begin_updates
 from tilewave.nests.run.execute import stored
 from tilewave.nests.run.prepared_run import PreparedRun
-from tilewave.nests.run.repetitions import Ran, Separate
+from tilewave.nests.run.repetitions import Ran, Separate, Stretch
 from tilewave.plan.plan import CHOICES, request_of
 
 #: Seconds, predicted, of repetitions whose reductions nobody looks at, after which kernels are compiled for them: that
@@ -45,7 +46,8 @@ class OneSchedule:
         self.memories, self._in_steps = memories, in_steps
         self.points = turns.points(readies)
         order, rows = turns.core(readies)
-        self._core = _core.ChainedSweep(context._core, cores, memories, in_steps, order, rows)
+        self._films, self._film_steps, self._shows_each = turns.films, sorted(turns.film_steps), turns.shows_each
+        self._core = _core.ChainedSweep(context._core, cores, memories, in_steps, order, rows, turns.films)
 
     def _hold(self, context, turns, readies):
         """Hold nests that are ready; the core's."""
@@ -84,7 +86,12 @@ class OneSchedule:
 
     @property
     def is_one(self):
-        """Whether a repetition is one schedule; else each nest has one."""
+        """Whether a repetition is one schedule; else each nest has one, or films have."""
+        return self._fused and not self._films
+
+    @property
+    def _fused(self):
+        """Whether all nests but films are one schedule."""
         return self._core.is_one
 
     @property
@@ -124,16 +131,34 @@ class OneSchedule:
         each = zip(self.variants, self._numbers, strict=True)
         return [variant.environment(scalars[number]) for variant, number in each]
 
-    def repeat(self, times, request, first):
-        """Run so many repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
+    def stretch(self, first, most, request):
+        """Return the `Stretch` that comes next, of so many repetitions at most."""
+        if request.points and not self._visits(request):
+            return Stretch(1, visits=True)
+        if not self._films or not self._fused:
+            return Stretch(most)
+        number = bisect.bisect_left(self._film_steps, first)
+        next_film = self._film_steps[number] if number < len(self._film_steps) else first + most
+        if next_film >= first + most and not self._shows_each:
+            return Stretch(most, films=False)
+        count = min(next_film - first + 1, most)
+        if not request.points or not request.points.adds():
+            return Stretch(count)
+        # A film shows what nests have computed, before values are added.
+        return Stretch(count - 1, films=False) if count > 1 else Stretch(1, visits=True)
+
+    def repeat(self, stretch, request, first):
+        """Run some repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
+        times = stretch.times
         self._context._heart.progress.of = self._name
         self._leave_out_reductions(times - 1)
         rewritten = list({id(ready): ready for ready in self.readies if ready.after}.values())
         for ready in rewritten:
             begin_updates(ready)
         first = first if self._in_steps else 0
-        points = self._points_of(request)
-        ran = self._context._together(self._core.run, request.agreed, times, request.environments(), first, points)
+        points = self._points_of(request) if request.points and not stretch.visits else []
+        given = times, request.environments(), first, points, stretch.films
+        ran = self._context._together(self._core.run, request.agreed, *given)
         self._context._finished(ran)
         for ready in rewritten:
             for step in ready.after:
@@ -141,14 +166,12 @@ class OneSchedule:
         points = [times * each for each in self.points]
         return Ran(lambda: self._results(ran), points, ran.time_s, ran.moving_s, self._core.buffer_bytes)
 
-    def visits(self, request):
+    def _visits(self, request):
         """Return whether lanes change and record the points of a request."""
-        return self._in_steps and self.is_one and request.in_schedule
+        return self._in_steps and self._fused and request.in_schedule
 
     def _points_of(self, request):
-        """Return what lanes change and record after each time step, by nest; empty: nothing."""
-        if not request.points or not self.visits(request):
-            return []
+        """Return what lanes change and record after each time step, by nest."""
         return [request.points.written_by(ready.problem.nest) for ready in self.readies]
 
     def _leave_out_reductions(self, times):
@@ -156,7 +179,7 @@ class OneSchedule:
         the results are the same.
         """
         self._unseen_s += times * sum(plan.predicted.time_s for plan in self.plans) / self.plan_steps
-        if self._unreduced is not None or not self.is_one:
+        if self._unreduced is not None or not self._fused:
             return
         if self._unseen_s < LEAST_UNSEEN_S or _core.without(self._context._off, PATH):
             return

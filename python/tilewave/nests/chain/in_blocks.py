@@ -11,7 +11,7 @@ from tilewave.nests.chain.body import OneSchedule
 from tilewave.nests.chain.turns import one_nest
 from tilewave.nests.points.points import visited_by_lanes, visited_in_schedule
 from tilewave.nests.run.bound import Bound
-from tilewave.nests.run.repetitions import Ran
+from tilewave.nests.run.repetitions import Ran, Stretch
 
 #: The fast path.
 PATH = "temporal_blocks"
@@ -23,7 +23,7 @@ class InBlocks(OneSchedule):
     `looks` has the numbers of time steps of its runs; `readies` are prepared for these.
     """
 
-    is_one = True
+    is_one = _fused = True
 
     def __init__(self, context, bound, readies, looks):
         self._cores, self.looks = self._hold(context, one_nest(bound, readies), readies), looks
@@ -31,15 +31,16 @@ class InBlocks(OneSchedule):
         self.plan_steps, (first, end) = looks[0], (corner[0] for corner in readies[0].sweep.problem.space)
         self.points = [readies[0].sweep.points // max(end - first, 1)]
 
-    def visits(self, request):
-        """Return True: a request with other points does not take it."""
-        return True
+    def stretch(self, first, most, request):
+        """Return all of them: a request with points that lanes do not visit does not take it."""
+        return Stretch(most)
 
     def prepare(self, times):
         """Do nothing: what its runs need was made when they were prepared."""
 
-    def repeat(self, times, request, first):
-        """Run so many time steps; collective. ``request.agreed`` is None where the ranks have agreed on them."""
+    def repeat(self, stretch, request, first):
+        """Run some time steps; collective. ``request.agreed`` is None where the ranks have agreed on them."""
+        times = stretch.times
         number = self.looks.index(times)
         core = self._cores[number]
         self._context._heart.progress.of = self._name
@@ -67,8 +68,10 @@ def looks_of(nests, request, off):
     return (count, left) if left else (count,)
 
 
-def may_be(nests, call, points):
-    """Whether lanes do all that a time step has beside its nests: of one in blocks, of nests in one schedule; local."""
+def may_be(nests, call, points, films):
+    """Whether lanes do all that a time step has beside its nests: of one in blocks, of nests in one schedule, but for
+    so many films at the end; local.
+    """
     if any(name not in call.arguments for nest in nests for name in nest.arrays):
         return False, False
     if not points:
@@ -76,7 +79,7 @@ def may_be(nests, call, points):
     each = loops_of(nests, call.loops)
     one = len(each) == 1 and each[0][0].time not in each[0][1].reverse
     blocks = one and visited_by_lanes(*each[0], points, call.arguments)
-    return blocks, visited_in_schedule(each, points, call.arguments)
+    return blocks, visited_in_schedule(each[: len(each) - films], points, call.arguments)
 
 
 def prepared(call, part, request):

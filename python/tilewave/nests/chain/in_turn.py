@@ -7,7 +7,7 @@ import time
 from tilewave.field.field import Field
 from tilewave.nests.call.step_blocks import for_steps
 from tilewave.nests.chain.report import listed
-from tilewave.nests.run.repetitions import Ran, repeated_here
+from tilewave.nests.run.repetitions import Ran, Stretch, repeated_here
 
 
 class InTurn:
@@ -37,9 +37,9 @@ class InTurn:
         """What is ready of each nest."""
         return [ready for each in self._requests for ready in each.body.by_nest]
 
-    def visits(self, request):
-        """Return False: points are changed and recorded between repetitions."""
-        return False
+    def stretch(self, first, most, request):
+        """Return the `Stretch` that comes next, of so many repetitions at most."""
+        return Stretch(1, visits=True) if request.points else Stretch(most)
 
     def leave_arrays(self):
         """Keep no array of time steps alive: equal calls have others."""
@@ -47,10 +47,10 @@ class InTurn:
             if each.unit:
                 each.body.leave_arrays()
 
-    def repeat(self, times, request, first):
-        """Run so many repetitions; part of a collective call."""
+    def repeat(self, stretch, request, first):
+        """Run some repetitions; part of a collective call."""
         all_ran = None
-        for _ in range(times):
+        for _ in range(stretch.times):
             reports = []
             for k, (make, anew) in enumerate(self._makers):
                 longer = self._requests[k].unit and _kept(self._requests[k]) != self._kept[k]

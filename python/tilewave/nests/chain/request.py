@@ -43,6 +43,8 @@ class Request:
         Of one nest: the time steps of a run between two looks of `until`, and of the last run if that has fewer.
     in_blocks, in_schedule : bool
         Whether nothing but `until` is to be done between time steps of one nest in blocks, of nests in one schedule.
+    films : int
+        The last nests of a time step that are films.
     body : OneSchedule, InBlocks or Separate
     """
 
@@ -58,6 +60,7 @@ class Request:
     looks: tuple = ()
     in_blocks: bool = False
     in_schedule: bool = False
+    films: int = 0
     body: Any = None
     _environments: list | None = None
 

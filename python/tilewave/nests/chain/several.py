@@ -16,6 +16,7 @@ from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.call.step_members import histories_of, parts_of, reductions_of
 from tilewave.nests.chain import in_blocks
 from tilewave.nests.chain.body import ChainMaker, check_shared, why_no_schedule
+from tilewave.nests.chain.films import films_of
 from tilewave.nests.chain.request import Request, Until, count_of
 from tilewave.nests.chain.time_step import KnownSteps, TimeStep, exact_key, key_of
 from tilewave.nests.chain.turns import turns_of
@@ -116,7 +117,8 @@ def _checked(call):
     if points or until:
         request.agreed = _core.BoundCall("tw.run", text)
     request.looks = in_blocks.looks_of(nests, request, call.context._off)
-    request.in_blocks, request.in_schedule = in_blocks.may_be(nests, call, points)
+    request.films = films_of(nests, points, call.context._off)
+    request.in_blocks, request.in_schedule = in_blocks.may_be(nests, call, points, request.films)
     return request, (nests, choices, reduce)
 
 
@@ -158,7 +160,8 @@ def _prepared(call, given, request, together, calls):
         given = part.nest, context, part.loops, part.arguments, fixed, planning, call.fastmath, part.reduce
         bounds.append(Bound(RunCall(*given)))
         yield from bounds[-1]._prepare_first()
-    turns = yield from turns_of(bounds, [bound._first.ready for bound in bounds], [{} for _ in bounds], request.times)
+    readies, scalars = [bound._first.ready for bound in bounds], [{} for _ in bounds]
+    turns = yield from turns_of(bounds, readies, scalars, request.times, request.films)
     moved = _moved_bytes(context, parts, request.times)
     few = context._core.allreduce_min([moved * (calls + 1)])[0] < LEAST_MOVED_BYTES and not together
     readies, body, why = _in_one_layout(context, parts, turns, request.times, few)

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from tilewave import _core
 from tilewave.field.field import Field
 from tilewave.nests.call.operands import memory_of
@@ -25,9 +27,16 @@ class Turns:
         By what is prepared: fields by name that stand for rolling windows.
     why : str
         Why there is no such order; empty where there is one.
+    films : int
+        The last nests that are films.
+    film_steps : set of int
+        The time steps that these have to show.
+    shows_each : bool
+        Whether one of them shows each other time step where it is the last of a run.
     """
 
-    def __init__(self, nests):
+    def __init__(self, nests, films=0):
+        self.films, self.film_steps, self.shows_each = films, set(), False
         self.nests, self.bounds, self.readies, self.scalars, self.numbers = nests, [], [], [], []
         self.wholes, self.windows, self.why, self._order, self._rows = [], {}, "", [], []
 
@@ -101,7 +110,7 @@ def one_nest(bound, readies):
     return turns
 
 
-def turns_of(bounds, readies, scalars, steps=None):
+def turns_of(bounds, readies, scalars, steps=None, films=0):
     """Return the `Turns` of bound nests that are ready; part of a collective call.
 
     Parameters
@@ -111,8 +120,10 @@ def turns_of(bounds, readies, scalars, steps=None):
     scalars : list of dict
     steps : int, optional
         Time steps, of which each is a repetition.
+    films : int
+        The last nests that are films of such repetitions.
     """
-    turns, users = Turns(bounds), {}
+    turns, users = Turns(bounds, films), {}
     for ready in readies:
         for array in ready.called.values():
             users.setdefault(memory_of(array), set()).add(id(ready))
@@ -124,9 +135,12 @@ def turns_of(bounds, readies, scalars, steps=None):
         values = {name: value for name, value in ready.values.items() if name in bound.nest.scalars}
         each = yield from parts.agreed(0, ready.steps if steps is None else steps, values)
         rows = turns._take(parts, users)
-        taken = [{rows[name]: [row] for name, row in part.rows.items()} for part in each]
+        taken = [{rows[name]: [row] for name, row in part.rows.items() if part.writes} for part in each]
         if steps is not None:  # a repetition is a time step
             turns.why = turns.why or parts.why_not_alike(steps)
+            if number >= len(bounds) - films:
+                turns.film_steps.update(np.flatnonzero(parts.written(steps, values)).tolist())
+                turns.shows_each |= parts.shows_each
             taken = [{rows[name]: [p.rows[name] for p in each for _ in range(p.steps)] for name in rows}]
             each = [RowPart(0, 1, {})]
         for number_of_part, (part, of_part) in enumerate(zip(each, taken, strict=True)):
@@ -136,6 +150,8 @@ def turns_of(bounds, readies, scalars, steps=None):
                 known[key] = turns._add(made, (yield from made._prepare(made._steps, {}, halos={})), {}, number)
                 turns.windows[known[key]] = parts.windows
             turns._order.append((known[key], part.first, number_of_part > 0, of_part))
+    if any(row.shared for row in turns._rows):
+        turns.films = 0  # others may look at any row
     if any(whole.keep == "window" for whole in turns.wholes if isinstance(whole, Field)):
         turns.why = "the rows of a rolling window are there for a run of their nest alone"
     return turns

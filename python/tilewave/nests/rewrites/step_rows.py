@@ -12,8 +12,10 @@ from tilewave.errors import ConfigError
 from tilewave.field.values import digest
 from tilewave.nest.bounds import changed_over
 from tilewave.nest.changed import ChangedNest, remembered
+from tilewave.nest.films import film_of
 from tilewave.nest.step_rows import values_of
 from tilewave.nest.subscript import subscripts_of
+from tilewave.nests.call.problem import box_of_loops
 
 
 class RowPart(NamedTuple):
@@ -26,11 +28,14 @@ class RowPart(NamedTuple):
     steps : int
     rows : dict
         By name of the array.
+    writes : bool
+        Whether they write the rows; of a film not all do.
     """
 
     first: int
     steps: int
     rows: dict[str, int]
+    writes: bool = True
 
 
 class StepRows:
@@ -68,6 +73,7 @@ class StepRows:
                     "subscripts, of which the first is its row; allowed: as many dimensions"
                 )
         self.nest = remembered(nest, "step rows", lambda: ChangedNest(nest, copy.deepcopy(nest.source.tree), rows={}))
+        self.film = None if call.without("temporal_blocks") else self._film()
 
     def parts(self, first, steps, scalars):
         """The `RowPart` list of so many steps from one on; of no steps one without rows.
@@ -80,17 +86,48 @@ class StepRows:
         rows = {name: self._rows(name, first + np.arange(steps), scalars) for name in self.whole}
         new = np.any([np.diff(each, prepend=-1) != 0 for each in rows.values()], axis=0)
         new |= self.call.without("step_rows")
+        writes = np.ones(steps, bool)
+        if self.film and self.film.rest is not None and steps:
+            writes = self.film.written(self.call.nest, [*rows.values()], first + np.arange(steps), scalars)
+            new |= np.diff(writes, prepend=writes[0])
         begins = [*np.flatnonzero(new).tolist(), steps]
         return [
-            RowPart(first + begin, end - begin, {name: int(each[begin]) for name, each in rows.items()})
+            RowPart(first + begin, end - begin, {n: int(each[begin]) for n, each in rows.items()}, bool(writes[begin]))
             for begin, end in itertools.pairwise(begins)
         ] or [RowPart(first, 0, {})]
+
+    def written(self, steps, scalars):
+        """Whether each of so many steps has to write its rows."""
+        numbers = np.arange(steps)
+        rows = [self._rows(name, numbers, scalars) for name in self.whole]
+        return self.film.written(self.call.nest, rows, numbers, scalars) if self.film else np.ones(steps, bool)
+
+    def _film(self):
+        """The `Film` that the nest is, where nobody looks at the rows in between, and its loops are those of the rest."""
+        call, film = self.call, film_of(self.call.nest)
+        looked_at = call.reduce and any(name in repr(call.reduce) for name in self.whole)
+        if film is None or looked_at or (film.test is not None and call.loops.backwards is not None):
+            return None
+        if film.rest is not None:
+            rows = like_rows(call.nest, call.arrays)
+            arrays = [(self.nest, rows), (film.rest, {name: rows[name] for name in film.rest.arrays})]
+            try:
+                boxes = [box_of_loops(nest, each, 1, call.loops.periodic) for nest, each in arrays]
+            except ConfigError:  # of what the call is given: who prepares it says so
+                return None
+            return film if boxes[0] == boxes[1] else None
+        return film
 
     def text(self, parts):
         """What must be equal on all ranks."""
         kinds = [getattr(whole, "_number", whole.shape) for whole in self.whole.values()]
-        rows = np.array([[part.first, part.steps, *part.rows.values()] for part in parts if part.rows], np.int64)
+        each = [[part.first, part.steps, part.writes, *part.rows.values()] for part in parts if part.rows]
+        rows = np.array(each, np.int64)
         return f"rows {kinds} {digest(rows)} of {self.call.nest.signature()}"
+
+    def nest_of(self, part):
+        """The nest of some of the steps."""
+        return self.nest if part.writes else self.film.rest
 
     def loops_of(self, part):
         """The loops of some of the steps, counted from their first."""

@@ -30,6 +30,16 @@ class Ran(NamedTuple):
         return Ran(self.results, points, time_s, moving_s, self.buffer_bytes, nests_s)
 
 
+class Stretch(NamedTuple):
+    """Repetitions with nothing between them; whether points are visited after them, while nothing runs, and whether
+    they end with films, `tilewave.nests.chain.films`.
+    """
+
+    times: int
+    visits: bool = False
+    films: bool = True
+
+
 class Separate:
     """Nests that run one after another, as each does by itself.
 
@@ -65,9 +75,9 @@ class Separate:
         """The plan of each nest."""
         return [ready.plan for ready in self.readies]
 
-    def visits(self, request):
-        """Return False: points are changed and recorded between repetitions."""
-        return False
+    def stretch(self, first, most, request):
+        """Return the `Stretch` that comes next, of so many repetitions at most."""
+        return Stretch(1, visits=True) if request.points else Stretch(most)
 
     @property
     def points(self):
@@ -86,12 +96,12 @@ class Separate:
         """Return True: numbers from outside the bodies that have changed ask for other nests."""
         return True
 
-    def repeat(self, times, request, first):
-        """Run so many repetitions; part of a collective call."""
+    def repeat(self, stretch, request, first):
+        """Run some repetitions; part of a collective call."""
         context = self.readies[0].context
         recording, context._core.record = context._core.record, False
         try:
-            return (yield from self._repeat(times, request, first))
+            return (yield from self._repeat(stretch.times, request, first))
         finally:
             context._core.record = recording
 
@@ -179,17 +189,17 @@ def repeated_here(context, request, begun):
     """As `repeated`, on ranks that are here."""
     body, times, points, until = request.body, request.times, request.points, request.until
     ran, done, history, ended = None, 0, [], False
-    between = points and not body.visits(request)
     if until:
         until.ended = False
     while done < times and not ended:
         left = times - done
-        count = 1 if between else min(request.every - done % request.every, left) if until else left
-        more = body.repeat(count, request, done)
+        most = min(request.every - done % request.every, left) if until else left
+        stretch = body.stretch(done, most, request)
+        more = body.repeat(stretch, request, done)
         more = more if body.quick else (yield from more)
-        if between:
-            points.visit(done, context.rank)
-        ran, done = more.after(ran) if ran else more, done + count
+        ran, done = more.after(ran) if ran else more, done + stretch.times
+        if stretch.visits:
+            points.visit(done - 1, context.rank)
         if until and (done % request.every == 0 or done == times):
             history.append(joined(ran.results()))
             ended = until.met(dict(history[-1]), context)

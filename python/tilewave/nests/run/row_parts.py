@@ -68,6 +68,15 @@ class RowParts:
         self._given |= self.windows
         self._fresh = True
 
+    def written(self, steps, scalars):
+        """Whether each of so many time steps has to write its rows."""
+        return self._rows.written(steps, self._rows.call.nest.bind_scalars(scalars))
+
+    @property
+    def shows_each(self):
+        """Whether each time step has something to write: no condition says that it has not."""
+        return self._rows.film is None or self._rows.film.test is None
+
     @property
     def whole(self):
         """The arrays of which the nest writes rows, by name."""
@@ -75,11 +84,15 @@ class RowParts:
 
     def of(self, part):
         """What a call of one part is given: nest, loops and arguments."""
-        return {"nests": self._rows.nest, "loops": self._rows.loops_of(part), "arguments": self._given}
+        nest, given = self._rows.nest_of(part), self._given
+        if nest is not self._rows.nest:
+            given = {name: value for name, value in given.items() if name in nest.arrays or name in nest.scalars}
+        return {"nests": nest, "loops": self._rows.loops_of(part), "arguments": given}
 
     def key(self, part):
         """Equal for parts that one nest serves."""
-        return self._rows.loops_of(part).key(self._rows.nest)
+        nest = self._rows.nest_of(part)
+        return nest is self._rows.nest, self._rows.loops_of(part).key(nest)
 
     def why_not_alike(self, steps):
         """Return why each of so many steps would be another nest; empty: they are one."""
@@ -91,7 +104,7 @@ class RowParts:
         """The `BoundNest` of a run with these scalars; part of a collective call."""
         parts = yield from self.agreed(first, steps, scalars)
         longest = max(parts, key=lambda part: part.steps)
-        ready = yield from self._prepare(self._rows.nest, self._rows.loops_of(longest), self._given)
+        ready = yield from self._prepare(*self.of(longest).values())
         windows = [name for name, array in self._rows.call.arrays.items() if getattr(array, "keep", "") == "window"]
         planned = functools.partial(_planned, ready.plan, longest.steps)
         return dataclasses.replace(
@@ -115,7 +128,7 @@ class RowParts:
         keys = [self.key(part) for part in parts]
         for part, key in zip(parts, keys, strict=True):  # all of them before anything runs: a plan may not fit one
             if key not in readies:
-                readies[key] = yield from self._prepare(self._rows.nest, self._rows.loops_of(part), self._given)
+                readies[key] = yield from self._prepare(*self.of(part).values())
                 if ready.visited:
                     readies[key].points = ready.visited[0].of(readies[key].problem.nest, False)
         for part, key in zip(parts, keys, strict=True):
@@ -123,12 +136,12 @@ class RowParts:
             now.first_step = part.first
             if now.copies_arrays:
                 now.copy_again()
-            before = time.perf_counter()
-            self._move(part.rows, back=False)
+            rows, before = part.rows if part.writes else {}, time.perf_counter()
+            self._move(rows, back=False)
             moving_s += time.perf_counter() - before
             core = yield from run_bound(now, time.perf_counter())
             before = time.perf_counter()
-            self._move(part.rows, back=True)
+            self._move(rows, back=True)
             moving_s += time.perf_counter() - before
             cores.append(core)
         return _all_of(cores, begun, moving_s)

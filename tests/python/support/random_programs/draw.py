@@ -17,9 +17,14 @@ def program(choices):
     plain = [name for name in written if world.arrays[name].times in ("", "steps")]  # others need one of these
     door = choices.often(one=8, several=3 * world.timed, chain=1 if "clean batch" in world.features else 2)
     nests, begun, paired = [], set(), door == "chain" and world.timed and choices.chance(0.3)
-    for number in range(1 if door == "one" else choices.between(1 if door == "several" else 2, 3)):
+    count = 1 if door == "one" else choices.between(1 if door == "several" else 2, 3)
+    film = door == "several" and count > 1 and "R" in written and choices.chance(0.7)
+    film = film and "backwards in time" not in world.features  # the last nest alone writes rows
+    for number in range(count):
         own = written if door == "one" else choices.some(written)
         own = own if set(own) & set(plain) else [choices.pick(*plain), *own]
+        if film:
+            own = ["R"] if number == count - 1 else [name for name in own if name != "R"]
         together = door == "several" or paired and number == 1
         nests.append(_Body(choices, world, own, begun if together else ()).nest(f"body{number}"))
         begun.update(name for name in own if world.arrays[name].times == "steps")
@@ -39,6 +44,7 @@ def program(choices):
     kinds |= {name for name, there in (("time", world.timed), ("pivot", world.pivot)) if there}
     kinds -= {"batch"} if not world.batch else set()
     kinds |= {"paired"} if paired else set()
+    kinds |= {"film"} if film else set()
     return Program(arrays, nests, dict(world.scalars), kinds, door, backwards, world.independent, paired)
 
 
