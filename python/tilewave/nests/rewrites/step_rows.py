@@ -103,7 +103,7 @@ class StepRows:
         return self.film.written(self.call.nest, rows, numbers, scalars) if self.film else np.ones(steps, bool)
 
     def _film(self):
-        """The `Film` that the nest is, where nobody looks at the rows in between, and its loops are those of the rest."""
+        """The `Film` that the nest is, where nobody looks at its rows and the rest has the same loops."""
         call, film = self.call, film_of(self.call.nest)
         looked_at = call.reduce and any(name in repr(call.reduce) for name in self.whole)
         if film is None or looked_at or (film.test is not None and call.loops.backwards is not None):
