@@ -154,7 +154,8 @@ void bind_bound(nb::module_& m) {
         .def(nb::init<Context&, std::vector<BoundSweep*>, std::vector<std::vector<std::int32_t>>, bool,
                       std::vector<ChainTurn>, std::vector<StepRow>, std::size_t>(),
              "context"_a, "sweeps"_a, "memories"_a, "in_steps"_a = false, "turns"_a = std::vector<ChainTurn>(),
-             "rows"_a = std::vector<StepRow>(), "films"_a = 0, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 7>())
+             "rows"_a = std::vector<StepRow>(), "films"_a = 0, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+             nb::keep_alive<1, 7>())
         .def(
             "run",
             [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env,

@@ -204,3 +204,24 @@ def test_what_nobody_sees_is_not_computed():
         "    u[t+1, i] = u[t, i]\n    w[t // k, i] = u[t, i] // 2\n",
     ):  # fmt: skip
         assert film_of(tw.nest_from("def body(u, w, t, i, *, k):\n" + text)) is None, text
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_backwards(ranks, seed):
+    """A nest that only writes rows runs where the others of its time step do."""
+    pick = random.Random(f"{seed} {ranks}")
+    steps, k = pick.choice((1, 7, 10)), pick.choice((1, 3, 4))
+    back = tw.nest_from("def back(u, t, i):\n    u[t-1, i] = 0.5 * u[t, i] + u[t, i-1] + t\n")
+    film = tw.nest_from("def film(u, w, t, i, *, k):\n    w[t // k, i] = u[t-1, i] + t\n")
+    u, w = HEIGHTS.copy(), np.zeros((12, N))
+    for t in range(steps, 0, -1):
+        u[1:] = 0.5 * u[1:] + u[:-1] + t
+        w[t // k] = u + t
+
+    def body(context):
+        start = {"u": HEIGHTS, "w": np.zeros((12, N))}
+        fields = {name: tw.field(array.shape, "f8", array, context=context) for name, array in start.items()}
+        tw.run((back, film), **fields, steps=steps, k=k, reverse=("t",), context=context)
+        return [fields[name].gather() for name in "uw"]
+
+    assert all(map(np.array_equal, results_of(ranks, 1, body)[0], (u, w))), (steps, k)

@@ -34,13 +34,14 @@ def forwards(call):
             f"reverse={tuple(loops.reverse)!r}: time {time!r} runs backwards, which TILEWAVE_WITHOUT switches off; "
             "allowed: to leave 'backwards' out of it"
         )
-    if time_index(nest.places, nest.indices, back=True) is None:
+    rows_alone = {*nest.written} == nest.rows.keys()  # read as forwards: it says neither
+    if not rows_alone and time_index(nest.places, nest.indices, back=True) is None:
         raise ConfigError(
             f"steps={steps}, reverse={tuple(loops.reverse)!r}: nest {nest.name!r} has no time that runs backwards; "
             f"allowed: nests whose first index is the first subscript of what they write, at -1, at -1 to "
             f"+{MOST_HISTORY} in what they read"
         )
-    mirrored = _Mirrored(nest, time in nest.numbers or _names_time(reduce, time))
+    mirrored = _Mirrored(nest, time in nest.numbers or _names_time(reduce, time), nest.rows if rows_alone else ())
 
     def made():
         return ChangedNest(nest, mirrored.visit(copy.deepcopy(nest.source.tree)), True, (mirrored,))
@@ -59,14 +60,18 @@ def _names_time(reduce, time):
 
 
 class _Mirrored(ast.NodeTransformer):
-    """Puts ``steps - t`` in place of time t, but counts the elements along it backwards, too: t + c becomes t - c."""
+    """Puts ``steps - t`` in place of time t, but counts the elements along it backwards, too: t + c becomes t - c, but for
+    arrays that are `kept`.
+    """
 
-    def __init__(self, nest, with_steps):
-        self._nest, self._time, self.with_steps = nest, nest.indices[0], with_steps
+    def __init__(self, nest, with_steps, kept=()):
+        self._nest, self._time, self.with_steps, self._kept = nest, nest.indices[0], with_steps, kept
 
     def visit_Subscript(self, node):
         if not isinstance(node.value, ast.Name) or node.value.id in self._nest.tables:
             return self.generic_visit(node)
+        if node.value.id in self._kept:
+            return node
         first = subscripts_of(node)[0]
         form = linear_form(first)
         if form is None or self._time not in form[0]:

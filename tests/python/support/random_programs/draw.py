@@ -18,8 +18,7 @@ def program(choices):
     door = choices.often(one=8, several=3 * world.timed, chain=1 if "clean batch" in world.features else 2)
     nests, begun, paired = [], set(), door == "chain" and world.timed and choices.chance(0.3)
     count = 1 if door == "one" else choices.between(1 if door == "several" else 2, 3)
-    film = door == "several" and count > 1 and "R" in written and choices.chance(0.7)
-    film = film and "backwards in time" not in world.features  # the last nest alone writes rows
+    film = door == "several" and count > 1 and "R" in written and choices.chance(0.7)  # R is of the last nest alone
     for number in range(count):
         own = written if door == "one" else choices.some(written)
         own = own if set(own) & set(plain) else [choices.pick(*plain), *own]
