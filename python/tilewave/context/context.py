@@ -367,6 +367,11 @@ def context() -> Context:
     return _default.context
 
 
+def usual_threads() -> int:
+    """Return the threads of the default context, or 1 where that would have to be made with other ranks; local."""
+    return 1 if _default.context is None and launch_size() > 1 else context().threads
+
+
 @interrupts.keeps
 def set_default(context: Context | None = None, *, comm: Any = None, threads: int | None = None) -> None:
     """Choose the context of all calls that are given none and no field; collective.

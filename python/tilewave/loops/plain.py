@@ -6,6 +6,7 @@ import itertools
 
 from tilewave.loops.constants import Constants
 from tilewave.loops.endings import Continued
+from tilewave.loops.filled import Filled
 from tilewave.loops.ranges import Ranges
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.language import without_members
@@ -17,9 +18,10 @@ from tilewave.nest.walks import Put, assigned, elements_in, is_stored, located, 
 def plain_loop(node, scope, local_names, live):
     """A loop in the form that regions take.
 
-    It has ``A[i, j]`` for ``A[i][j]`` and for ``row[j]`` after ``row = A[i]``, elements for ``x, y = A[i]``, extents
-    for ``len(A[0])`` and ``A.size``, ``else`` for ``continue``, comparisons for ``x in (1, 2)``, ranges in place of
-    what else loops go over (`Ranges`), and no loops over `Constants`; `live` are the names that are needed behind it.
+    It has ``A[i, j]`` for ``A[i][j]`` and for ``row[j]`` after ``row = A[i]``, loops for ``A[i, :] = 0``, elements for
+    ``x, y = A[i]``, extents for ``len(A[0])`` and ``A.size``, ``else`` for ``continue``, comparisons for
+    ``x in (1, 2)``, ranges in place of what else loops go over (`Ranges`), and no loops over `Constants`; `live` are
+    the names that are needed behind it.
 
     Returns
     -------
@@ -27,8 +29,9 @@ def plain_loop(node, scope, local_names, live):
         The loop, and of what must be arrays, not lists, the numbers of dimensions and of columns, None where any is
         right.
     """
-    ranges = Ranges(scope, local_names, live)
+    ranges, filled = Ranges(scope, local_names, live), Filled(local_names)
     node = _Terms(node, local_names).visit(without_members(copy.deepcopy(node)))
+    node = filled.visit(node)
     node = ranges.visit(node)
     shapes = _Shapes()
     node = shapes.visit(node)
@@ -37,7 +40,7 @@ def plain_loop(node, scope, local_names, live):
     node = Constants(node, live).visit(node)
     over = {row.value.id: (None, None) for row in rows.rows.values() if is_element(row)} | ranges.over
     # Of one array in several ways: what holds for all of them.
-    for name, what in (*shapes.over.items(), *unpacked.over.items()):
+    for name, what in (*shapes.over.items(), *unpacked.over.items(), *filled.over.items()):
         over[name] = what if over.get(name, (None, None)) == (None, None) else (-1, None)
     return _sized(node), over
 

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from tilewave.context.context import context
+from tilewave.context.context import usual_threads
 from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, KernelError, shown
 from tilewave.field.field import Field
@@ -31,6 +31,11 @@ from tilewave.nest.region import Region
 
 #: Plans of one region for other integers; then its loops run in their order, which need no plan.
 MOST_PLANS = 8
+
+
+#: Entries after which loops go back to Python where these are small; and how small: so many times a node of their tree
+#: is computed, at 0.02 us each, while it takes 0.2 ms to begin what is compiled.
+ENTRIES, FEW_NODES = 32, 6000
 
 
 class PythonNumbers(np.ndarray):
@@ -112,7 +117,7 @@ class InOrder:
         elif part.inner:
             found = lanes.stepped(run, turns, lambda turn: self._step(memory, {**names, part.index: turn}))
         else:
-            found, self.lanes = lanes.divided(run, turns, _lanes_of)
+            found, self.lanes = lanes.divided(run, turns, usual_threads)
         self._taken_s[key] = (time.perf_counter() - began) * self.lanes
         return found
 
@@ -168,11 +173,6 @@ def _is_number(value):
     return isinstance(value, np.ndarray) and value.shape == () and value.dtype in ALL
 
 
-def _lanes_of():
-    """The lanes of the usual context."""
-    return context().threads
-
-
 def are_apart(region, arrays):
     """Return whether no written array shares memory with another one."""
     return not any(
@@ -203,20 +203,44 @@ def _overlaps_itself(array):
     return False
 
 
-def turns_of(node, names, longest):
-    """Return about how often what is innermost in a loop runs; a loop whose range is not known has `longest` turns."""
-    inner = [turns_of(each, names, longest) for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
-    most = max(inner, default=1)
-    if not isinstance(node, ast.For):
-        return most
-    ends = node.iter.args if isinstance(node.iter, ast.Call) else []
-    plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
-    if not ends or not all(isinstance(each, plain) for end in ends for each in ast.walk(end)):
-        return longest * most
+class TurnCount:
+    """How often what is innermost in a loop runs, about.
+
+    Parameters
+    ----------
+    node : ast.For or ast.While
+    """
+
+    PLAIN = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+
+    def __init__(self, node):
+        self._nests = [[compile(each, "turns", "eval") for each in ranges] for ranges in self._ranges(node)]
+        self._whole = [compile(" * ".join(ranges), "turns", "eval") for ranges in self._ranges(node)]
+
+    def _ranges(self, node):
+        """The turns of each loop of a nest, as text, of each nest in a statement."""
+        statements = (part for part in ast.iter_child_nodes(node) if isinstance(part, ast.stmt))
+        each = [nest for part in statements for nest in self._ranges(part)]
+        if not isinstance(node, ast.For):
+            return each
+        ends = node.iter.args if isinstance(node.iter, ast.Call) else []
+        known = ends and all(isinstance(part, self.PLAIN) for end in ends for part in ast.walk(end))
+        turns = f"len(range({', '.join(map(ast.unparse, ends))}))" if known else "longest_extent"
+        return [[turns, *nest] for nest in each or [[]]]
+
+    def of(self, names, longest):
+        """The count for these names; a loop whose range is not known has `longest` turns."""
+        try:
+            return max([eval(nest, {}, names) for nest in self._whole], default=1)
+        except Exception:
+            return max([math.prod(_turns(turns, names, longest) for turns in nest) for nest in self._nests])
+
+
+def _turns(code, names, longest):
     try:
-        return len(range(*(eval(ast.unparse(end), {}, names) for end in ends))) * most
+        return eval(code, {}, names)
     except Exception:
-        return longest * most
+        return longest
 
 
 class RegionRun:
@@ -235,10 +259,15 @@ class RegionRun:
         self.found, self.region, self.exact = found, found.region, exact
         self._inner = [runs[number] for number in found.inner]
         self._whole = InOrder(self.region, found.live) if self.region else None
-        self._steps, self._parts, self._plans, self.last = None, {}, {}, None
+        self._steps, self._parts, self._plans, self.last, self._entered = None, {}, {}, None, 0
+        self._turns, nodes = TurnCount(found.node), [*ast.walk(found.node)]
+        self._nodes, self._small = len(nodes), [Part("small", [found.node])]
+        self._may_be_small = not any(isinstance(node, ast.While) for node in nodes)
 
     def takes(self, names):
         """Return whether the loops run here: not over lists and dicts, and not where nests in them are worth more.
+
+        None: neither they nor those in them do, since Python takes less time than it takes to begin.
 
         Raises
         ------
@@ -246,6 +275,10 @@ class RegionRun:
             Where they go over arrays, and cannot be compiled.
         """
         values = [self._value(names, name) for name in self.found.arrays]
+        self._entered += 1
+        if self._entered > ENTRIES and self._may_be_small and self._is_small(names, values):
+            self.last = self._small
+            return None
         if not any(isinstance(value, Field) or is_array(value) for value in values) or not self._is_ready(names):
             return False
         if self.region is None:
@@ -257,6 +290,13 @@ class RegionRun:
             return True
         self.last = [Part("Python", [self.found.node])]
         return False
+
+    def _is_small(self, names, values):
+        """Return whether Python takes less time than it takes to begin what is compiled; the results are the same."""
+        shapes = [each.shape for each in values if isinstance(each, np.ndarray)]
+        if len(shapes) < len(values):
+            return False
+        return self._turns.of(names, _longest(shapes)) * self._nodes <= FEW_NODES
 
     def _is_ready(self, names):
         """Return whether extents are known, and what must be arrays are arrays of the right form."""
@@ -282,8 +322,7 @@ class RegionRun:
             return True
         shapes = [getattr(each, "shape", ()) for each in arrays]
         if in_while:
-            longest = max((extent for shape in shapes for extent in shape), default=1)
-            return turns_of(self.found.node, names, longest) >= plan.LEAST_POINTS
+            return self._turns.of(names, _longest(shapes)) >= plan.LEAST_POINTS
         return any(math.prod(shape) >= plan.LEAST_POINTS for shape in shapes)
 
     def release(self):
@@ -452,6 +491,11 @@ class RegionRun:
         return value
 
 
+def _longest(shapes):
+    """Return the longest extent of arrays."""
+    return max((extent for shape in shapes for extent in shape), default=1)
+
+
 def _flat(given):
     """The numbers of nested lists."""
     for each in given:
@@ -480,6 +524,9 @@ def _about(part):
     where = f"lines {lines[0]} to {lines[-1]}" if lines[0] < lines[-1] else f"line {lines[0]}"
     if part.kind == "Python":
         yield f"{where}: Python, for the nests in it"
+        return
+    if part.kind == "small":
+        yield f"{where}: Python: it was entered often, and takes less time than what is compiled takes to begin"
         return
     if part.kind == "lanes":
         yield f"{where}: compiled, {part.why}, of which none needs another one"

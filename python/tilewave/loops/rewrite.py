@@ -196,19 +196,23 @@ class Finder:
         return ranged and any(not _is_fixed(each.slice) for each in stores)
 
     def _call(self, found, otherwise):
-        """``if loops[0].takes(locals()): results = loops[0].run(locals()); ...``, else Python's loop."""
+        """``if loops[0].takes(locals()): results = loops[0].run(locals()); ...``, else Python's loop, as it stands
+        where the answer is None.
+        """
         names = [*found.region.assigned["all"]] if found.region else []
         names += [name for name in (found.swap.after if found.swap else ()) if name not in names]
         number = len(self.found) - 1
         # Without the extents Python's loop raises what it raises.
         text = "".join(f"try: {name} = {extent}\nexcept Exception: pass\n" for name, extent in found.extents.items())
-        text += f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
+        text += f"{FOUND} = {LOOPS}[{number}].takes(locals())\n"
+        text += f"if {FOUND}:\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
         text += "".join(f"    if {name!r} in {FOUND}: {name} = {FOUND}[{name!r}]\n" for name in names)
+        text += f"elif {FOUND} is None:\n    pass\n"
         *first, call = parse(text).body
         for each in nodes_in(*first, call):
             if hasattr(each, "lineno"):
                 each.lineno = each.end_lineno = found.node.lineno
-        call.orelse = otherwise
+        call.orelse[0].body, call.orelse[0].orelse = [found.node], otherwise
         return [*first, call]
 
 
@@ -230,6 +234,7 @@ def rewritten_function(source, function, statements, runners):
     """
     new = copy.copy(source.tree)
     new.body, new.decorator_list, new.returns = statements, [], None
+    new.name = f"{LOOPS}_function"  # its own name is that of the function which it may call
     new.args = _without_defaults(new.args)
     free = {**dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))}
     free[LOOPS] = types.CellType(runners)
@@ -240,8 +245,9 @@ def rewritten_function(source, function, statements, runners):
     (code,) = (each for each in code.co_consts if isinstance(each, types.CodeType))
     code = next(each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == new.name)
     closure = tuple(free[name] for name in code.co_freevars)
+    code = code.replace(co_name=function.__name__)
     made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
-    made.__kwdefaults__ = function.__kwdefaults__
+    made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
     return made
 
 

@@ -13,7 +13,7 @@ def three_lanes(monkeypatch):
     """Three lanes, for loops that take no time, too."""
     monkeypatch.setattr(lanes, "LEAST_S", 0)
     monkeypatch.setattr(lanes, "LEAST_TURN_S", 0)
-    monkeypatch.setattr(region_run, "_lanes_of", lambda: 3)
+    monkeypatch.setattr(region_run, "usual_threads", lambda: 3)
 
 
 def escapes(out, n):

@@ -60,8 +60,8 @@ def _names_time(reduce, time):
 
 
 class _Mirrored(ast.NodeTransformer):
-    """Puts ``steps - t`` in place of time t, but counts the elements along it backwards, too: t + c becomes t - c, but for
-    arrays that are `kept`.
+    """Puts ``steps - t`` in place of time t, but counts the elements along it backwards, too: t + c becomes t - c.
+    Arrays that are `kept` stay as they are.
     """
 
     def __init__(self, nest, with_steps, kept=()):

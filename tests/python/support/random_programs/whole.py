@@ -43,6 +43,7 @@ def draw_whole(choices):
         "reordered": choices.pick(0, choices.below(10**6)),  # other loops behind: that of which they are drawn
         "alone": choices.chance(0.5),  # these without the others
         "while": choices.chance(0.4),  # turns are those of a while loop
+        "filled": choices.pick("", "", ":", "1:", ":-1", "2:-1"),  # a slice of each row is set to its second element
         "left": choices.pick(0, 0, 0, 1.5, 3.5),  # above which a value ends the function
     }
 
@@ -67,9 +68,20 @@ class Whole:
         indent += bool(turns)
         if not (others and self.how["alone"]):
             lines += self._lines([self._tree(nest) for nest in program.nests], indent)
-        lines += ["    " * indent + line for line in others]
+        lines += ["    " * indent + line for line in (*others, *self._filled())]
         lines.append(f"    return {'total' if total else 'None'}")
         self.text = "".join(helpers) + "\n".join(lines) + "\n"
+
+    def _filled(self):
+        """The lines of a loop that sets slices."""
+        ranks = {name: np.ndim(each) for name, each in self.setting.values.items()}
+        names = [name for nest in self.program.nests for name in nest.written() if ranks.get(name, 0) > 1]
+        if not self.how.get("filled") or not names or self.setting.values[names[0]].shape[1] < 2:
+            return []
+        row = f"{names[0]}[fill, {', '.join([self.how['filled']] * (ranks[names[0]] - 1))}]"
+        return [
+            f"for fill in range({names[0]}.shape[0]):", f"    {row} = {names[0]}[fill{', 1' * (ranks[names[0]] - 1)}]"
+        ]  # fmt: skip
 
     def _tree(self, nest):
         """[heads of loops, bodies of the innermost one]."""
