@@ -128,8 +128,9 @@ class _Rows(ast.NodeTransformer):
         return None if changing else self.visit(row)
 
 
-def without_extents(node, written, local_names):
-    """A loop with names in place of extents of arrays of which it, as it was written, has no elements.
+def without_extents(node, written, local_names, made):
+    """A loop with names in place of extents of arrays of which it, as it was written, has no elements; `made` are the
+    names that other loops have for theirs.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def without_extents(node, written, local_names):
     """
     arrays = (each.value for each in elements_in(node, written))
     own = names_stored(node) | {each.id for each in arrays if isinstance(each, ast.Name)}
-    extents = _Extents(own, local_names)
+    extents = _Extents(own, local_names, made)
     return extents.visit(node), extents.found
 
 
@@ -151,8 +152,8 @@ def _extent_from_end(node):
 
 
 class _Extents(ast.NodeTransformer):
-    def __init__(self, own, local_names):
-        self.own, self.local_names, self.found = own, local_names, {}
+    def __init__(self, own, local_names, made):
+        self.own, self.local_names, self.made, self.found = own, local_names, made, {}
 
     def visit(self, node):
         """Replace an extent by a name."""
@@ -164,9 +165,10 @@ class _Extents(ast.NodeTransformer):
         if not found or found[0] in self.own:
             return self.generic_visit(node)
         name = f"{found[0]}_{what.format(found[1])}"
-        if name in self.local_names and name not in self.found:
+        if name in self.local_names - self.made:
             return node
         self.local_names.add(name)
+        self.made.add(name)
         self.found[name] = ast.unparse(node)
         return ast.copy_location(ast.Name(name, ast.Load()), node)
 

@@ -233,7 +233,7 @@ class TurnCount:
         try:
             return max([eval(nest, {}, names) for nest in self._whole], default=1)
         except Exception:
-            return max([math.prod(_turns(turns, names, longest) for turns in nest) for nest in self._nests])
+            return max(math.prod(_turns(turns, names, longest) for turns in nest) for nest in self._nests)
 
 
 def _turns(code, names, longest):

@@ -88,7 +88,7 @@ class Finder:
         self.local_names = {*code.co_varnames, *code.co_cellvars}
         called = Called(function, self.local_names)
         self.body = called.statements([copy.deepcopy(each) for each in without_docstring(source.tree.body)])
-        self.found, self.python, self.always = [], [], {*code.co_cellvars}
+        self.found, self.python, self.always, self._extents = [], [], {*code.co_cellvars}, set()
 
     def rewritten(self, statements, live=frozenset()):
         """Statements with calls in place of loops that are compiled; `live` are names that are needed behind them."""
@@ -169,7 +169,7 @@ class Finder:
 
     def _region(self, node, live):
         plain, over = plain_loop(node, self.scope, self.local_names, live)
-        plain, extents = without_extents(plain, node, self.local_names)
+        plain, extents = without_extents(plain, node, self.local_names, self._extents)
         node = accumulated(plain, self.scope, self.local_names, live)
         return Region(self.source, self.function, [node], self.local_names), extents, over
 

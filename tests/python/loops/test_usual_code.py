@@ -1,4 +1,4 @@
-"""Slices that are set to one value inside loops, and loops that are too small to be compiled: what Python does."""
+"""What functions have as people write them: slices set to a value, small loops, recursion, arguments that are None."""
 
 import numpy as np
 import pytest
@@ -103,3 +103,48 @@ def test_lanes_of_one_rank_of_several_ask_no_other_rank(monkeypatch):
     monkeypatch.setattr(contexts, "launch_size", lambda: 2)
     monkeypatch.setattr(contexts._default, "context", None)
     assert contexts.usual_threads() == 1 and contexts._default.context is None
+
+
+def test_arguments_that_may_be_none():
+    """Each way to call a function is read by itself."""
+
+    def weighted(x, mask, w=None, *, k=None):
+        for i in range(1, len(x)):
+            if mask is not None and not mask[i]:
+                continue
+            v = 1.0 if w is None else w[i]
+            if not (k is None or i < 3):
+                v += k
+            x[i] += v * x[i - 1]
+        return None if mask is None else mask.sum()
+
+    ours = tw.loops(weighted)
+    for mask in (None, np.arange(9) % 2 == 0):
+        for w in (None, some(9)):
+            for k in (None, 2.5):
+                x, wanted = np.arange(9.0), np.arange(9.0)
+                assert ours(x, mask, w=w, k=k) == weighted(wanted, mask, w, k=k)
+                assert np.array_equal(x, wanted)
+                assert "compiled" in ours.explain()
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'mask'"):
+        ours(x)
+
+    def replaced(x, w=None):
+        if w is None:
+            w = np.ones(len(x))
+        for i in range(len(x)):
+            x[i] += w[i]
+
+    same(replaced, some(9))
+    same(replaced, some(9), some(9, seed=2))
+
+
+def test_extents_of_one_array_in_several_loops():
+    def shares(given, table, labels):
+        for i in range(len(given) - 1):
+            table[labels[i], 0] += 1
+        for i in range(3):
+            for j in range(3):
+                table[i, j] /= len(given)
+
+    same(shares, some(9), some(3, 3), np.arange(9) % 3)
