@@ -7,7 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from tilewave.errors import ConfigError, of_program, shown
-from tilewave.loops.optional import Optional
+from tilewave.loops.optional import OptionalArguments
 from tilewave.loops.region_run import RegionRun
 from tilewave.loops.rewrite import Finder, rewritten_function
 from tilewave.loops.swaps import SwappedRun
@@ -81,7 +81,7 @@ class Loops(Generic[P, R]):
     def __init__(self, function: Callable[P, R], order: str = "exact") -> None:
         functools.update_wrapper(self, function)
         self.function, self._exact, self._source = function, order == "exact", Source(function, "@tw.loops")
-        self._optional = Optional(function, self._source)
+        self._optional = OptionalArguments(function, self._source)
         self._last = _Reading(function, self._optional.source(self._source, frozenset()), self._exact)
         self._readings = {frozenset(): self._last}
 

@@ -7,7 +7,7 @@ import inspect
 from tilewave.nest.walks import is_stored
 
 
-class Optional:
+class OptionalArguments:
     """The parameters of a function that it compares with None, and does not assign.
 
     Parameters

@@ -31,9 +31,13 @@ class Ranges(ast.NodeTransformer):
             ranged = self._rows(node, call)
         elif isinstance(call, ast.Name):
             ranged = self._elements(node, (node.target,), (call,))
+        elif _turned(call):
+            ranged = self._elements(node, (node.target,), (call.value,), backwards=True)
         elif isinstance(call, ast.Call) and not call.keywords and call.args:
             found = self.scope.resolve(call.func)
-            if found is builtins.reversed:
+            if found is builtins.reversed and isinstance(call.args[0], ast.Name):
+                ranged = self._elements(node, (node.target,), call.args[:1], backwards=True)
+            elif found is builtins.reversed:
                 ranged = self._reversed(node, call.args[0])
             elif found is builtins.enumerate and len(call.args) == 1 and len(targets) == 2:
                 ranged = self._elements(node, targets[1:], call.args, targets[0])
@@ -68,8 +72,8 @@ class Ranges(ast.NodeTransformer):
         one = [ast.BinOp(copy.deepcopy(end), ast.Sub(), ast.Constant(1)) for end in (high, low)]
         return self._loop(node, node.target, self._range(given, *one, ast.Constant(-1)), node.body)
 
-    def _elements(self, node, targets, arrays, index=None):
-        """The elements of arrays one by one; `index` is their number."""
+    def _elements(self, node, targets, arrays, index=None, backwards=False):
+        """The elements of arrays one by one, perhaps from the last one on; `index` is their number."""
         written = names_stored(*node.body)
         plain = all(isinstance(each, ast.Name) for each in (*targets, *arrays, *((index,) if index else ())))
         if not plain or written & {each.id for each in arrays} or not self._is_builtin("range", "len", "min"):
@@ -87,7 +91,10 @@ class Ranges(ast.NodeTransformer):
         lengths = [ast.Call(ast.Name("len", ast.Load()), [copy.deepcopy(array)], []) for array in arrays]
         length = lengths[0] if len(lengths) == 1 else ast.Call(ast.Name("min", ast.Load()), lengths, [])
         self.over |= {array.id: (1, None) for array in arrays}
-        return self._loop(node, ast.Name(number, ast.Store()), self._range(node.iter, length), [*values, *node.body])
+        ends = [length]
+        if backwards:
+            ends = [ast.BinOp(length, ast.Sub(), ast.Constant(1)), ast.Constant(-1), ast.Constant(-1)]
+        return self._loop(node, ast.Name(number, ast.Store()), self._range(node.iter, *ends), [*values, *node.body])
 
     def _rows(self, node, array):
         """The rows of an array, unpacked: what `_Unpacked` replaces."""
@@ -125,3 +132,9 @@ class Ranges(ast.NodeTransformer):
         for target, iterated in zip(reversed(targets), reversed(ranges), strict=True):
             body = [self._loop(node, target, iterated, body)]
         return body[0]
+
+
+def _turned(node):
+    """Return whether it is ``x[::-1]``."""
+    of_name = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+    return of_name and isinstance(node.slice, ast.Slice) and ast.unparse(node.slice) == "::-1"

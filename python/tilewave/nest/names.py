@@ -116,6 +116,8 @@ def allowed_functions(text):
     nearest = [each for *_, each in nearest]
     over = OVER_ELEMENTS.get(name)
     hint = f"in place of a function of arrays {over}; " if over else ""
+    if "random" in text.split("."):
+        hint = "numbers that are drawn before, r = rng.random(n) with r[i] here; "
     return (
         f"{hint}{', '.join(dict.fromkeys([*nearest, *PYTHON]))}, functions of numbers of NumPy and math (listed in the "
         "guide's page on bodies); plain functions of the same module, and those under @tilewave.inline"

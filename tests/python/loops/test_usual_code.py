@@ -148,3 +148,30 @@ def test_extents_of_one_array_in_several_loops():
                 table[i, j] /= len(given)
 
     same(shares, some(9), some(3, 3), np.arange(9) % 3)
+
+
+def test_elements_from_the_last_one_on():
+    """As rivers flow: in the order of a sequence, and against it."""
+
+    def flow(order, into, water):
+        for k in order[::-1]:
+            if into[k] != k:
+                water[into[k]] += water[k]
+        for k in reversed(order):
+            water[k] *= 0.5
+        return k
+
+    into = np.maximum(np.arange(30) - np.random.default_rng(3).integers(1, 5, 30), 0)
+    ours = same(flow, np.arange(30), into, some(30))
+    assert ours.explain().count("compiled") == 2
+    same(flow, np.random.default_rng(4).permutation(30), into, some(30, 30)[0])
+    tw.loops(flow)(list(range(5)), into, some(30))  # a list stays Python
+
+
+def test_random_numbers_are_drawn_before():
+    def walk(x):
+        for i in range(1, len(x)):
+            x[i] = x[i - 1] + np.random.normal()
+
+    with pytest.raises(tw.ConfigError, match=r"drawn before, r = rng.random\(n\) with r\[i\]"):
+        tw.loops(walk)(some(5))
